@@ -1,0 +1,87 @@
+# The two commands: `make book` and `make test`. Both make the environment
+# in .venv first, and use it again the next time.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.ONESHELL:
+.SILENT:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+BIN := .venv/bin
+ENVIRONMENT := .venv/complete
+CHAPTERS ?=
+say = printf '\n==> %s\n'
+# Used as `command || $(fail) "what to do"`.
+fail = bash -c 'printf "\n*** %s\n" "$$1" >&2; exit 1' make
+
+.PHONY: help book test lab tangle untangle execute lint bench clean distclean
+
+help:  ## this list
+	echo "make <target>, where <target> is one of"
+	sed -nE 's/^([a-z]+):.*## (.*)/  \1\t\2/p' Makefile | expand -t 14
+
+$(ENVIRONMENT): requirements.txt pyproject.toml
+	$(say) "Making the environment in .venv (a few minutes, once)"
+	"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || $(fail) \
+	  "This needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..."
+	"$(PYTHON)" -m venv .venv || $(fail) \
+	  "Python could not make an environment; on Debian and Ubuntu: apt install python3-venv"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt || $(fail) \
+	  "Installing the tools failed; the first run needs access to a Python package index."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	touch $@
+
+book: $(ENVIRONMENT)  ## build the book and say where to open it
+	$(say) "Building the book"
+	# Sphinx reports a page's warnings only when it reads that page, so a
+	# build that did not end well must not be continued.
+	[ -e _build/complete ] || rm -rf _build
+	rm -f _build/complete
+	# The status goes to standard output, the warnings to standard error.
+	set -o pipefail; $(BIN)/jupyter-book build . -n -W --keep-going \
+	  | { grep --line-buffered -E '(reading sources|writing output).*%' || true; } \
+	  || $(fail) "The book did not build: correct the warnings above."
+	touch _build/complete
+	$(say) "Open file://$(CURDIR)/_build/html/index.html"
+
+test: $(ENVIRONMENT)  ## run everything that must hold
+	$(say) "[1/4] The package is what the book says"
+	$(BIN)/python tools/tangle.py --check || $(fail) \
+	  "Book and package differ: run make tangle to take the book, make untangle to take the module."
+	$(say) "[2/4] Tests of the package and of the book; doctests"
+	$(BIN)/pytest -q --doctest-modules rkhs_lit tests || $(fail) \
+	  "A test failed: the message above names the place."
+	$(say) "[3/4] Every notebook gives the outputs that it shows"
+	$(BIN)/pytest -q --nbval --nbval-current-env -p no:cacheprovider book || $(fail) \
+	  "A stored output is not what its cell gives: run make execute, and read the difference."
+	$(say) "[4/4] The book builds without a warning"
+	rm -rf _build
+	$(MAKE) book
+	$(say) "Everything holds."
+
+lab: $(ENVIRONMENT)  ## open the chapters in JupyterLab
+	cd book && ../$(BIN)/jupyter lab
+
+tangle: $(ENVIRONMENT)  ## write the package from the book
+	$(BIN)/python tools/tangle.py
+
+untangle: $(ENVIRONMENT)  ## write edits of the package into the book
+	$(BIN)/python tools/tangle.py --untangle
+
+execute: $(ENVIRONMENT)  ## run the notebooks in place (CHAPTERS="kernels riesz": only those)
+	$(BIN)/python tools/execute.py $(CHAPTERS)
+
+lint: $(ENVIRONMENT)  ## look for weak phrases, spelling, long cells
+	$(BIN)/python tools/lint.py
+
+bench: $(ENVIRONMENT)  ## run the benchmarks
+	for file in $(sort $(wildcard benchmarks/*.py)); do $(say) "$$file"; $(BIN)/python "$$file"; done
+
+clean:  ## remove what was built
+	rm -rf _build build dist .pytest_cache .hypothesis
+	find . -name .venv -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -exec rm -rf {} +
+
+distclean: clean  ## remove the environment as well
+	rm -rf .venv *.egg-info

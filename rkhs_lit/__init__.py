@@ -1,0 +1,43 @@
+"""Reproducing kernel Hilbert spaces: the package that the book builds.
+
+Each module holds the exported cells of the chapter of the same name; this
+file only gathers the public names.
+"""
+
+from rkhs_lit.kernels import (
+    BSpline,
+    Conjugated,
+    Definiteness,
+    Delta,
+    Exponential,
+    FeatureKernel,
+    FunctionKernel,
+    Gaussian,
+    Kernel,
+    Laplace,
+    Linear,
+    Mapped,
+    Pairs,
+    Polynomial,
+    Power,
+    Product,
+    Scaled,
+    Sigmoid,
+    Sinc,
+    Sum,
+    Taylor,
+    TensorProduct,
+    as_points,
+    as_sequence,
+    gaussian_bumps,
+    gaussian_features,
+    gram_dot,
+    is_positive_definite,
+    lag_vectors,
+    normalised,
+    polynomial_features,
+    reduce_tiles,
+    squared_distances,
+    substrings,
+    words,
+)

@@ -1,0 +1,1185 @@
+"""Kernels: inner products of features you need not see
+
+The exported cells of the chapter ``book/kernels.ipynb``, in its order.
+"""
+# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
+# below, then `make untangle`. `make test` fails while the two differ.
+
+# %% [1] Kernels: inner products of features you need not see
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, islice, product
+from numbers import Real
+
+import numpy as np
+from scipy.interpolate import BSpline as SplineBasis
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+
+
+# %% [2] What a kernel is
+def as_points(X, name: str = "X") -> np.ndarray:
+    """Points of R^d as rows of a float array (:prf:ref:`def-points`).
+
+    Parameters
+    ----------
+    X : array_like
+        Shape (n, d), or (n,) for n points of the line.
+    name : str
+        What the error message calls the argument.
+
+    Returns
+    -------
+    (n, d) array
+        Finite floats, at least one row.
+    """
+    try:
+        points = np.asarray(X)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length") from None
+    if points.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, one point a row")
+    points = points.astype(float, copy=False)
+    if points.ndim == 1:
+        points = points[:, None]
+    if points.ndim != 2 or points.size == 0:
+        raise ValueError(f"{name} must be an (n, d) array with at least "
+                         f"one point, got shape {np.shape(X)}")
+    if not np.isfinite(points).all():
+        row = np.flatnonzero(~np.isfinite(points).all(axis=1))[0]
+        raise ValueError(f"{name} must be finite, but row {row} is not")
+    return points
+
+
+def as_sequence(X, name: str = "X"):
+    """Points of any kind, checked to be a sequence that can be sliced
+    (:prf:ref:`def-points`).
+
+    Parameters
+    ----------
+    X : sequence
+        Array, list, tuple or `Pairs`.
+    name : str
+        What the error message calls the argument.
+
+    Returns
+    -------
+    sequence
+        `X` itself, or a list of its elements.
+    """
+    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
+        raise ValueError(f"{name} must be a sequence of points, got a "
+                         f"single {type(X).__name__}")
+    if isinstance(X, np.ndarray) and X.ndim == 0:
+        raise ValueError(f"{name} must be a sequence, got a scalar")
+    if len(X) == 0:
+        raise ValueError(f"{name} must hold at least one point")
+    return X if hasattr(X, "__getitem__") else list(X)
+
+
+# %% [3] What a kernel is
+def _nonnegative(value, name, why=""):
+    if not (isinstance(value, Real) and 0 <= value < np.inf):
+        raise ValueError(f"{name} must be a finite nonnegative number, got "
+                         f"{value!r}{why}")
+    return float(value)
+
+
+def _positive(value, name):
+    if not (isinstance(value, Real) and value > 0
+            and 0 < value * value < np.inf):
+        raise ValueError(f"{name} must be a positive number, got {value!r}")
+
+
+def _whole(value, name, least):
+    if not (isinstance(value, Real) and float(value).is_integer()
+            and value >= least):
+        raise ValueError(f"{name} must be a whole number of at least "
+                         f"{least}, got {value!r}")
+    return int(value)
+
+
+def _callable(value, name):
+    if not callable(value):
+        raise ValueError(f"{name} must be a function, got {value!r}")
+
+
+def _finite(K, name):
+    if not np.isfinite(K).all():
+        raise ValueError(f"{name} gave a value that is not finite: the "
+                         "points are too large for it")
+    return K
+
+
+def _power(K, m, name):
+    with np.errstate(over="ignore"):
+        return _finite(K ** int(m), name)
+
+
+# %% [4] A check that explains itself
+@dataclass(frozen=True, eq=False)
+class Definiteness:
+    """Verdict on a matrix, with a witness (:prf:ref:`prop-witness`).
+
+    True in a condition if the matrix is positive definite.
+
+    Attributes
+    ----------
+    positive_definite, strict : bool
+        Whether a'Ka >= 0 for all a, and a'Ka > 0 for all a except 0.
+    reason : str
+        A sentence that says why.
+    witness : (n,) array or None
+        A vector with ``value = a @ K @ a < 0``, where there is one.
+    value : float
+        The smallest eigenvalue, or ``a @ K @ a`` of the witness.
+    """
+
+    positive_definite: bool
+    strict: bool
+    reason: str
+    witness: np.ndarray | None
+    value: float
+
+    def __bool__(self) -> bool:
+        return self.positive_definite
+
+
+def is_positive_definite(K, tol: float | None = None) -> Definiteness:
+    """Check a matrix, and say why it fails (:prf:ref:`prop-witness`).
+
+    Parameters
+    ----------
+    K : (n, n) array
+    tol : float, optional
+        What counts as zero; by default n times the machine precision
+        times the largest entry.
+
+    Returns
+    -------
+    Definiteness
+
+    Examples
+    --------
+    >>> print(is_positive_definite([[1.0, 2.0], [2.0, 1.0]]).reason)
+    K[0, 1]² = 4 exceeds K[0, 0] K[1, 1] = 1
+    """
+    K = as_points(K, "K")
+    n = len(K)
+    if K.shape != (n, n):
+        raise ValueError(f"K must be square, got shape {K.shape}")
+    if tol is None:
+        tol = n * np.finfo(float).eps * np.abs(K).max()
+    tol = _nonnegative(tol, "tol")
+
+    def fails(reason, entries):
+        value, vector = np.linalg.eigh(K[np.ix_(entries, entries)])
+        witness = np.zeros(n)
+        witness[entries] = vector[:, 0]
+        return Definiteness(False, False, reason, witness, value[0])
+
+    gap = np.abs(K - K.T)
+    if gap.max() > tol:
+        i, j = np.unravel_index(gap.argmax(), K.shape)
+        return Definiteness(
+            False, False, f"K is not symmetric: K[{i}, {j}] = "
+            f"{K[i, j]:.6g}, K[{j}, {i}] = {K[j, i]:.6g}", None, np.nan)
+    diagonal = K.diagonal()
+    i = diagonal.argmin()
+    if diagonal[i] < -tol:
+        return fails(f"K[{i}, {i}] = {K[i, i]:.6g} is negative", [i])
+    minors = np.outer(diagonal, diagonal) - K**2
+    i, j = np.unravel_index(minors.argmin(), K.shape)
+    if minors[i, j] < -2 * tol * np.abs(K).max():
+        return fails(f"K[{i}, {j}]² = {K[i, j]**2:.6g} exceeds K[{i}, {i}]"
+                     f" K[{j}, {j}] = {K[i, i] * K[j, j]:.6g}", [i, j])
+    smallest = eigh(K, eigvals_only=True, subset_by_index=[0, 0])[0]
+    if smallest < -tol:
+        return fails(f"the smallest eigenvalue is {smallest:.6g}",
+                     np.arange(n))
+    strict = bool(smallest > tol)
+    sign = "positive" if strict else "zero up to rounding"
+    return Definiteness(True, strict, f"the smallest eigenvalue is {sign}",
+                        None, smallest)
+
+
+# %% [5] Gram matrices too large to store
+TILE = 256
+
+
+def _slices(n: int) -> list[slice]:
+    return [slice(a, min(a + TILE, n)) for a in range(0, n, TILE)]
+
+
+def reduce_tiles(visit: Callable, start: Callable, n: int,
+                 m: int | None = None):
+    """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
+
+    Parameters
+    ----------
+    visit : function of (total, rows, columns)
+        Adds, in place, what the tile with these two slices contributes.
+    start : function
+        ``start()`` makes an empty total; every core gets its own.
+    n, m : int
+        Shape of the matrix. Without `m` the matrix is n × n and
+        symmetric: only tiles on and above the diagonal are visited,
+        and `visit` adds the mirrored tile too where rows != columns.
+
+    Returns
+    -------
+    The sum of the totals.
+
+    Examples
+    --------
+    Row sums of a matrix of ones that is never stored:
+
+    >>> def visit(total, i, j):
+    ...     total[i] += j.stop - j.start
+    >>> reduce_tiles(visit, lambda: np.zeros(600), 600, 1000)[:3]
+    array([1000., 1000., 1000.])
+    """
+    _callable(visit, "visit")
+    _callable(start, "start")
+    _whole(n, "n", 1)
+    if m is not None:
+        _whole(m, "m", 1)
+
+    def tiles() -> Iterator[tuple[slice, slice]]:
+        rows = _slices(n)
+        if m is not None:
+            return product(rows, _slices(m))
+        return ((i, j) for u, i in enumerate(rows) for j in rows[u:])
+
+    workers = os.cpu_count() or 1
+
+    def work(worker):
+        total = start()
+        for i, j in islice(tiles(), worker, None, workers):
+            visit(total, i, j)
+        return total
+
+    with ThreadPoolExecutor(workers) as pool:
+        return sum(pool.map(work, range(workers)))
+
+
+# %% [6] The type `Kernel`
+class Kernel:
+    """A function k(x, y) of two points (:prf:ref:`def-kernel`).
+
+    ``k(X)`` and ``k(X, Y)`` are Gram matrices, ``k.diag(X)`` is the
+    diagonal. New kernels come by ``k + l``, ``c * k`` with c >= 0,
+    ``k * l`` and ``k ** m``. A subclass defines ``_gram(X, Y)`` for
+    blocks of points, and ``diag(X)``.
+    """
+
+    #: False for a function that is known not to be a kernel.
+    positive_definite = True
+    # NumPy numbers must leave ``c * k`` to this class.
+    __array_ufunc__ = None
+
+    def __call__(self, X, Y=None) -> np.ndarray:
+        X, mirrored = as_sequence(X, "X"), Y is None
+        Y = X if mirrored else as_sequence(Y, "Y")
+        n, m = len(X), len(Y)
+        if max(n, m) <= TILE:
+            return self._gram(X, Y)
+        K = np.empty((n, m))
+
+        def fill(total, i, j):
+            K[i, j] = self._gram(X[i], Y[j])
+            if mirrored:
+                K[j, i] = K[i, j].T
+
+        reduce_tiles(fill, lambda: 0, n, None if mirrored else m)
+        return K
+
+    def diag(self, X) -> np.ndarray:
+        """The numbers k(x, x), without the Gram matrix."""
+        raise NotImplementedError
+
+    def _gram(self, X, Y) -> np.ndarray:
+        raise NotImplementedError
+
+    def __add__(self, other):
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return Sum(self, other)
+
+    def __mul__(self, other):
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(other, self) if np.isscalar(other) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __pow__(self, m):
+        return Power(self, m)
+
+    def __sub__(self, other):
+        raise ValueError("a difference of kernels need not be a kernel: "
+                         "subtract Gram matrices and check the result "
+                         "with is_positive_definite")
+
+
+# %% [7] The type `Kernel`
+def _both(X, Y) -> tuple[np.ndarray, np.ndarray]:
+    x = as_points(X, "X")
+    y = x if Y is X else as_points(Y, "Y")
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"Y must have points in dimension {x.shape[1]} "
+                         f"like X, got dimension {y.shape[1]}")
+    return x, y
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """The kernel ⟨x, y⟩ on R^d (:prf:ref:`def-kernel`).
+
+    Examples
+    --------
+    >>> Linear()([[1.0, 2.0], [0.0, 1.0]])
+    array([[5., 2.],
+           [2., 1.]])
+    """
+
+    def _gram(self, X, Y):
+        X, Y = _both(X, Y)
+        return X @ Y.T
+
+    def diag(self, X):
+        return np.sum(as_points(X) ** 2, axis=1)
+
+
+# %% [8] Kernels on documents, strings and anything else
+def words(document: str) -> Counter:
+    """How often each word occurs (:prf:ref:`def-histogram`).
+
+    >>> words("To be, or not to be")
+    Counter({'to': 2, 'be': 2, 'or': 1, 'not': 1})
+    """
+    if not isinstance(document, str):
+        raise ValueError("document must be a string, got "
+                         f"{type(document).__name__}")
+    return Counter(re.findall(r"\w+", document.lower()))
+
+
+def substrings(p: int) -> Callable[[str], Counter]:
+    """The function that counts substrings of length p
+    (:prf:ref:`def-histogram`).
+
+    >>> substrings(2)("banana")
+    Counter({'an': 2, 'na': 2, 'ba': 1})
+    """
+    p = _whole(p, "p", 1)
+
+    def count(text: str) -> Counter:
+        if not isinstance(text, str):
+            raise ValueError("text must be a string, got "
+                             f"{type(text).__name__}")
+        return Counter(text[i:i + p] for i in range(len(text) - p + 1))
+
+    return count
+
+
+@dataclass(frozen=True)
+class FeatureKernel(Kernel):
+    """Σ_w φ_w(x) φ_w(y) for named features (:prf:ref:`def-histogram`).
+
+    Parameters
+    ----------
+    features : function
+        ``features(x)`` is a mapping from names to numbers.
+
+    Examples
+    --------
+    >>> FeatureKernel(words)(["a cat", "a cat and a dog", "birds"])
+    array([[2., 3., 0.],
+           [3., 7., 0.],
+           [0., 0., 1.]])
+    """
+
+    features: Callable
+
+    def __post_init__(self):
+        _callable(self.features, "features")
+
+    def _rows(self, X):
+        rows = [self.features(x) for x in X]
+        for row in rows:
+            if not isinstance(row, Mapping):
+                raise ValueError("features must return a mapping from "
+                                 "names to numbers, got "
+                                 f"{type(row).__name__}")
+        return rows
+
+    def _gram(self, X, Y):
+        column = {}
+        rows = self._rows(X)
+        other = rows if Y is X else self._rows(Y)
+        for row in (*rows, *other):
+            for name in row:
+                column.setdefault(name, len(column))
+        F, G = (self._matrix(r, column) for r in (rows, other))
+        return (F @ G.T).toarray()
+
+    @staticmethod
+    def _matrix(rows, column):
+        data = [float(v) for row in rows for v in row.values()]
+        if not np.isfinite(data).all():
+            raise ValueError("features must have finite weights")
+        indices = [column[name] for row in rows for name in row]
+        ends = np.cumsum([0, *map(len, rows)])
+        return csr_array((data, indices, ends),
+                         shape=(len(rows), max(1, len(column))))
+
+    def diag(self, X):
+        return np.array([float(sum(v * v for v in row.values()))
+                         for row in self._rows(as_sequence(X))])
+
+
+# %% [9] Kernels on documents, strings and anything else
+@dataclass(frozen=True)
+class FunctionKernel(Kernel):
+    """A kernel given by a Python function (:prf:ref:`def-kernel`).
+
+    Parameters
+    ----------
+    function : function of (x, y)
+        Symmetric and positive definite: that is the caller's promise.
+
+    Examples
+    --------
+    >>> shared = FunctionKernel(lambda a, b: len(set(a) & set(b)))
+    >>> shared(["cat", "car"], ["art"])
+    array([[2.],
+           [2.]])
+    """
+
+    function: Callable
+
+    def __post_init__(self):
+        _callable(self.function, "function")
+
+    def _gram(self, X, Y):
+        K = np.empty((len(X), len(Y)))
+        for i, j in product(range(len(X)), range(len(Y))):
+            # On one list of points, half of the calls are enough.
+            mirrored = Y is X and j < i
+            K[i, j] = K[j, i] if mirrored else self.function(X[i], Y[j])
+        return _finite(K, "function")
+
+    def diag(self, X):
+        X = as_sequence(X)
+        return _finite(np.array([float(self.function(x, x)) for x in X]),
+                       "function")
+
+
+@dataclass(frozen=True)
+class Delta(Kernel):
+    """1 where x = y, 0 elsewhere, on any set (:prf:ref:`lem-delta`).
+
+    >>> Delta()(["a", "b"], ["b", "b", "c"])
+    array([[0., 0., 0.],
+           [1., 1., 0.]])
+    """
+
+    def _gram(self, X, Y):
+        number = {}
+        x, y = ([number.setdefault(key, len(number)) for key in keys]
+                for keys in (self._keys(X), self._keys(Y)))
+        return np.equal.outer(x, y).astype(float)
+
+    @staticmethod
+    def _keys(X):
+        if isinstance(X, np.ndarray):
+            return map(tuple, X.reshape(len(X), -1).tolist())
+        return X
+
+    def diag(self, X):
+        return np.ones(len(as_sequence(X)))
+
+
+# %% [10] The rules as code
+@dataclass(frozen=True)
+class _Two(Kernel):
+    first: Kernel
+    second: Kernel
+
+    def __post_init__(self):
+        _kernel(self.first, "first")
+        _kernel(self.second, "second")
+
+    @property
+    def positive_definite(self):
+        return (self.first.positive_definite
+                and self.second.positive_definite)
+
+
+class Sum(_Two):
+    """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
+
+    def _gram(self, X, Y):
+        return self.first(X, Y) + self.second(X, Y)
+
+    def diag(self, X):
+        return self.first.diag(X) + self.second.diag(X)
+
+
+class Product(_Two):
+    """The kernel k1(x, y) k2(x, y) (:prf:ref:`thm-product`); write
+    ``k1 * k2``."""
+
+    def _gram(self, X, Y):
+        return self.first(X, Y) * self.second(X, Y)
+
+    def diag(self, X):
+        return self.first.diag(X) * self.second.diag(X)
+
+
+def _kernel(k, name):
+    if not isinstance(k, Kernel):
+        raise ValueError(f"{name} must be a Kernel, got {type(k).__name__}")
+
+
+# %% [11] The rules as code
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Points (x_i, y_i) of a product set (:prf:ref:`thm-product`).
+
+    Parameters
+    ----------
+    first, second : sequences of equal length
+
+    Examples
+    --------
+    >>> pairs = Pairs([1.0, 2.0, 3.0], ["a", "b", "a"])
+    >>> len(pairs), pairs[1]
+    (3, (2.0, 'b'))
+    """
+
+    first: Sequence
+    second: Sequence
+
+    def __post_init__(self):
+        n, m = (len(as_sequence(getattr(self, name), name))
+                for name in ("first", "second"))
+        if n != m:
+            raise ValueError(f"second must have as many points as first "
+                             f"({n}), got {m}")
+
+    def __len__(self):
+        return len(self.first)
+
+    def __getitem__(self, index):
+        x, y = self.first[index], self.second[index]
+        return Pairs(x, y) if isinstance(index, slice) else (x, y)
+
+
+class TensorProduct(_Two):
+    """k1(x, x') k2(y, y') on pairs (:prf:ref:`thm-product`).
+
+    Examples
+    --------
+    >>> pairs = Pairs([1.0, 2.0, 3.0], ["a", "b", "a"])
+    >>> TensorProduct(Linear(), Delta())(pairs)
+    array([[1., 0., 3.],
+           [0., 4., 0.],
+           [3., 0., 9.]])
+    """
+
+    def _gram(self, X, Y):
+        X, Y = self._pairs(X, "X"), self._pairs(Y, "Y")
+        return (self.first(X.first, Y.first)
+                * self.second(X.second, Y.second))
+
+    def diag(self, X):
+        X = self._pairs(X, "X")
+        return self.first.diag(X.first) * self.second.diag(X.second)
+
+    @staticmethod
+    def _pairs(X, name):
+        if not isinstance(X, Pairs):
+            raise ValueError(f"{name} must be Pairs(x, y), got "
+                             f"{type(X).__name__}")
+        return X
+
+
+# %% [12] The rules as code
+class _One(Kernel):
+    def __post_init__(self):
+        _kernel(self.kernel, "kernel")
+
+    @property
+    def positive_definite(self):
+        return self.kernel.positive_definite
+
+
+@dataclass(frozen=True)
+class Scaled(_One):
+    """The kernel c k with c >= 0 (:prf:ref:`lem-sum`); write ``c * k``."""
+
+    c: float
+    kernel: Kernel
+
+    def __post_init__(self):
+        super().__post_init__()
+        _nonnegative(self.c, "c", ": with c < 0 the diagonal is negative")
+
+    def _gram(self, X, Y):
+        return self.c * self.kernel(X, Y)
+
+    def diag(self, X):
+        return self.c * self.kernel.diag(X)
+
+
+@dataclass(frozen=True)
+class Power(_One):
+    """The kernel k(x, y)^m (:prf:ref:`thm-product`); write ``k ** m``."""
+
+    kernel: Kernel
+    m: int
+
+    def __post_init__(self):
+        super().__post_init__()
+        _whole(self.m, "m", 0)
+
+    def _gram(self, X, Y):
+        return _power(self.kernel(X, Y), self.m, "the power")
+
+    def diag(self, X):
+        return _power(self.kernel.diag(X), self.m, "the power")
+
+
+@dataclass(frozen=True)
+class Mapped(_One):
+    """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    map : function
+        Takes a whole sequence of points and returns as many points.
+    """
+
+    kernel: Kernel
+    map: Callable
+
+    def __post_init__(self):
+        super().__post_init__()
+        _callable(self.map, "map")
+
+    def _gram(self, X, Y):
+        x = self._image(X)
+        return self.kernel(x, x if Y is X else self._image(Y))
+
+    def diag(self, X):
+        return self.kernel.diag(self._image(X))
+
+    def _image(self, X):
+        image = self.map(X)
+        if len(image) != len(X):
+            raise ValueError(f"map must return one point for each of "
+                             f"{len(X)} points, got {len(image)}")
+        return image
+
+
+@dataclass(frozen=True)
+class Conjugated(_One):
+    """The kernel f(x) k(x, y) f(y) (:prf:ref:`lem-conjugation`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    function : function
+        Takes a whole sequence of points and returns as many numbers.
+    """
+
+    kernel: Kernel
+    function: Callable
+
+    def __post_init__(self):
+        super().__post_init__()
+        _callable(self.function, "function")
+
+    def _gram(self, X, Y):
+        return (np.outer(self._values(X), self._values(Y))
+                * self.kernel(X, Y))
+
+    def diag(self, X):
+        return self._values(X) ** 2 * self.kernel.diag(X)
+
+    def _values(self, X):
+        f = np.asarray(self.function(X), dtype=float)
+        if f.shape != (len(X),):
+            raise ValueError(f"function must return {len(X)} numbers, got "
+                             f"shape {f.shape}")
+        return _finite(f, "function")
+
+
+def normalised(kernel: Kernel) -> Kernel:
+    """k(x, y) / √(k(x, x) k(y, y)), the cosine between features
+    (:prf:ref:`lem-conjugation`).
+
+    >>> normalised(FeatureKernel(words))(["a cat", "a cat a cat"]).round(6)
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    _kernel(kernel, "kernel")
+
+    def f(X):
+        diagonal = kernel.diag(X)
+        if not (diagonal > 0).all():
+            raise ValueError("X must have k(x, x) > 0 for all points, but "
+                             f"point {np.argmin(diagonal)} has not")
+        return 1 / np.sqrt(diagonal)
+
+    return Conjugated(kernel, f)
+
+
+# %% [13] Polynomial kernels, and all their monomials
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """The kernel (⟨x, y⟩ + c)^degree (:prf:ref:`lem-polynomial`).
+
+    Parameters
+    ----------
+    degree : int
+        At least 1.
+    c : float
+        Nonnegative; 0 gives the homogeneous kernel.
+    """
+
+    degree: int
+    c: float = 1.0
+
+    def __post_init__(self):
+        _whole(self.degree, "degree", 1)
+        _nonnegative(self.c, "c", ": with c < 0 it is no kernel")
+
+    def _gram(self, X, Y):
+        X, Y = _both(X, Y)
+        return _power(X @ Y.T + self.c, self.degree, "Polynomial")
+
+    def diag(self, X):
+        return _power(Linear().diag(X) + self.c, self.degree, "Polynomial")
+
+
+def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
+    """All monomials, weighted so that their inner products are
+    (⟨x, y⟩ + c)^degree (:prf:ref:`thm-monomials`).
+
+    Parameters
+    ----------
+    X : (n, d) array
+    degree : int
+        At least 0.
+    c : float
+        Nonnegative.
+
+    Returns
+    -------
+    (n, N) array
+        N = C(d + degree, degree) if c > 0, C(d + degree - 1, degree) if
+        c = 0.
+
+    Examples
+    --------
+    The features of (xy + 1)² on the line are 1, √2 x and x²:
+
+    >>> polynomial_features([3.0], 2) ** 2
+    array([[ 1., 18., 81.]])
+    """
+    X = as_points(X)
+    degree = _whole(degree, "degree", 0)
+    if _nonnegative(c, "c") > 0:
+        X = np.column_stack([np.full(len(X), math.sqrt(c)), X])
+    multisets = list(combinations_with_replacement(range(X.shape[1]),
+                                                   degree))
+    weights = [math.factorial(degree) / math.prod(
+        math.factorial(j) for j in Counter(chosen).values())
+        for chosen in multisets]
+    features = np.sqrt(weights) * np.ones((len(X), 1))
+    with np.errstate(over="ignore"):
+        for column in np.array(multisets, dtype=int).T:
+            features *= X[:, column]
+    return _finite(features, "degree")
+
+
+# %% [14] Volterra filters are linear
+def lag_vectors(signal, memory: int) -> np.ndarray:
+    """The last `memory` values at each time, newest first
+    (:prf:ref:`prop-volterra`).
+
+    Parameters
+    ----------
+    signal : (T,) array
+    memory : int
+
+    Returns
+    -------
+    (T - memory + 1, memory) array
+
+    Examples
+    --------
+    >>> lag_vectors([1.0, 2.0, 3.0, 4.0], 2)
+    array([[2., 1.],
+           [3., 2.],
+           [4., 3.]])
+    """
+    signal = as_points(signal, "signal")
+    if signal.shape[1] != 1:
+        raise ValueError("signal must be one-dimensional, got shape "
+                         f"{signal.shape}")
+    memory = _whole(memory, "memory", 1)
+    if memory > len(signal):
+        raise ValueError(f"memory must be at most the signal's length "
+                         f"{len(signal)}, got {memory}")
+    windows = np.lib.stride_tricks.sliding_window_view(signal[:, 0], memory)
+    return windows[:, ::-1]
+
+
+# %% [15] Taylor series
+@dataclass(frozen=True)
+class Exponential(Kernel):
+    """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
+
+    def _gram(self, X, Y):
+        X, Y = _both(X, Y)
+        return self._exp(X @ Y.T)
+
+    def diag(self, X):
+        return self._exp(Linear().diag(X))
+
+    @staticmethod
+    def _exp(z):
+        if z.max() > 709:
+            raise ValueError("X must be smaller: exp⟨x, y⟩ overflows at "
+                             f"⟨x, y⟩ = {z.max():.6g}")
+        return np.exp(z)
+
+
+@dataclass(frozen=True)
+class Taylor(Kernel):
+    """The kernel Σ a_n ⟨x, y⟩^n with a_n >= 0 (:prf:ref:`thm-taylor`).
+
+    Parameters
+    ----------
+    coefficients : sequence of numbers, or function of n
+        A sequence is the whole series; a function gives all a_n.
+    radius : float
+        The radius of convergence r. Points must have ‖x‖² < r.
+
+    Examples
+    --------
+    >>> geometric = Taylor(lambda n: 1.0, radius=1.0)   # 1 / (1 - xy)
+    >>> geometric([0.5, 0.9], [0.5]).round(6)
+    array([[1.333333],
+           [1.818182]])
+    """
+
+    coefficients: Sequence | Callable
+    radius: float = np.inf
+
+    def __post_init__(self):
+        if not self.radius > 0:
+            raise ValueError(f"radius must be positive, got {self.radius}")
+        if not callable(self.coefficients):
+            if np.ndim(self.coefficients) != 1 or not len(
+                    self.coefficients):
+                raise ValueError("coefficients must be a sequence of "
+                                 "numbers or a function of n")
+            for n, a in enumerate(self.coefficients):
+                self._checked(a, n)
+
+    @staticmethod
+    def _checked(a, n):
+        return _nonnegative(a, f"coefficients: a_{n}")
+
+    def _terms(self, R):
+        """The a_n that matter for |z| <= R."""
+        if not callable(self.coefficients):
+            return [float(a) for a in self.coefficients]
+        if R == 0:
+            return [self._checked(self.coefficients(0), 0)]
+        rho = 2 * R if self.radius == np.inf else math.sqrt(R * self.radius)
+        ratio = math.log(R / rho)
+        terms, bound, largest = [], -np.inf, -np.inf
+        for n in range(100_000):
+            terms.append(self._checked(self.coefficients(n), n))
+            if terms[-1] > 0:
+                power = math.log(terms[-1]) + n * math.log(R)
+                largest = max(largest, power)             # of a_n R^n
+                bound = max(bound, power - n * ratio)     # of a_n rho^n
+            tail = bound + (n + 1) * ratio - math.log1p(-R / rho)
+            # A series may begin with zeros: look at 20 terms at least.
+            if n >= 20 and tail < largest + math.log(np.finfo(float).eps):
+                return terms
+        raise ValueError("X is too near the radius of convergence: the "
+                         "series needs more than 100 000 terms")
+
+    def _sum(self, z, R):
+        if R >= self.radius:
+            raise ValueError(f"X and Y must lie inside the radius of "
+                             f"convergence: ‖x‖² < {self.radius}, got "
+                             f"{R:.6g}")
+        value = np.zeros_like(z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for a in reversed(self._terms(R)):
+                value = value * z + a
+        return _finite(value, "Taylor")
+
+    def _gram(self, X, Y):
+        X, Y = _both(X, Y)
+        largest = max(Linear().diag(X).max(), Linear().diag(Y).max())
+        return self._sum(X @ Y.T, largest)
+
+    def diag(self, X):
+        z = Linear().diag(X)
+        return self._sum(z, z.max())
+
+
+# %% [16] The Gaussian kernel, three ways
+def squared_distances(X, Y) -> np.ndarray:
+    """The matrix of ‖x_i - y_j‖² (:prf:ref:`thm-gaussian`).
+
+    Parameters
+    ----------
+    X, Y : (n, d) and (m, d) arrays
+
+    Returns
+    -------
+    (n, m) array
+        Accurate also for points that nearly coincide.
+    """
+    X, Y = _both(X, Y)
+    if X.shape[1] <= 64:
+        return cdist(X, Y, "sqeuclidean")
+    middle = Y.mean(axis=0)
+    X, Y = X - middle, Y - middle
+    sizes = np.sum(X**2, axis=1)[:, None] + np.sum(Y**2, axis=1)
+    D = X @ Y.T
+    D *= -2
+    D += sizes
+    if (D < 1e-6 * sizes).any():
+        return cdist(X, Y, "sqeuclidean")
+    return D
+
+
+@dataclass(frozen=True)
+class Gaussian(Kernel):
+    """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`).
+
+    Parameters
+    ----------
+    sigma : float
+        The width σ. In scikit-learn's words gamma = 1 / (2σ²).
+
+    Examples
+    --------
+    >>> Gaussian(1.0)([0.0, 2.0]).round(6)
+    array([[1.      , 0.135335],
+           [0.135335, 1.      ]])
+    """
+
+    sigma: float
+
+    def __post_init__(self):
+        _positive(self.sigma, "sigma")
+
+    def _gram(self, X, Y):
+        D = squared_distances(X, Y)
+        D *= -0.5 / self.sigma**2
+        return np.exp(D, out=D)
+
+    def diag(self, X):
+        return np.ones(len(as_points(X)))
+
+
+# %% [17] Features one can list, and a Poisson law
+def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
+    """Features of the Gaussian kernel up to a degree
+    (:prf:ref:`thm-poisson`).
+
+    Parameters
+    ----------
+    X : (n, d) array
+    sigma : float
+    degree : int
+        The highest degree m; the error is a Poisson tail.
+
+    Returns
+    -------
+    (n, C(d + m, m)) array
+        Ordered by degree.
+    """
+    X = as_points(X)
+    _positive(sigma, "sigma")
+    degree = _whole(degree, "degree", 0)
+    z = X / sigma
+    envelope = np.exp(-np.sum(z**2, axis=1, keepdims=True) / 2)
+    return envelope * np.hstack([
+        polynomial_features(z, n, c=0) / math.sqrt(math.factorial(n))
+        for n in range(degree + 1)])
+
+
+# %% [18] Features one can draw
+def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
+    """Values Φ(x_i)(t_j) of the feature functions in L2
+    (:prf:ref:`prop-gaussian-l2`).
+
+    Parameters
+    ----------
+    X, T : (n, d) and (m, d) arrays
+        Points, and where to evaluate their features.
+    sigma : float
+        The width of the kernel; the bumps have width σ/√2.
+
+    Returns
+    -------
+    (n, m) array
+    """
+    _positive(sigma, "sigma")
+    D = squared_distances(X, T)
+    d = as_points(T).shape[1]
+    return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
+
+
+# %% [19] More kernels on $\R^d$ from features
+@dataclass(frozen=True)
+class Laplace(Kernel):
+    """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
+
+    The norm is Euclidean; scikit-learn's ``laplacian_kernel`` sums
+    absolute differences instead.
+    """
+
+    sigma: float
+
+    def __post_init__(self):
+        _positive(self.sigma, "sigma")
+
+    def _gram(self, X, Y):
+        return np.exp(-np.sqrt(squared_distances(X, Y)) / self.sigma)
+
+    def diag(self, X):
+        return np.ones(len(as_points(X)))
+
+
+@dataclass(frozen=True)
+class _ByCoordinate(Kernel):
+    width: float = 1.0
+
+    def __post_init__(self):
+        _positive(self.width, "width")
+
+    def _gram(self, X, Y):
+        X, Y = _both(X, Y)
+        K = np.ones((len(X), len(Y)))
+        for x, y in zip(X.T, Y.T):
+            K *= self._profile(np.subtract.outer(x, y) / self.width)
+        return K
+
+    def diag(self, X):
+        return np.ones(len(as_points(X)))
+
+
+@dataclass(frozen=True)
+class Sinc(_ByCoordinate):
+    """Π_i sinc((x_i - y_i) / width) (:prf:ref:`prop-sinc`)."""
+
+    def _profile(self, t):
+        return np.sinc(t)
+
+
+@dataclass(frozen=True)
+class BSpline(_ByCoordinate):
+    """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
+    (:prf:ref:`prop-bspline`).
+
+    Parameters
+    ----------
+    width : float
+        The distance between the knots of the spline.
+    degree : int
+        Odd. An even degree does not give a kernel.
+    """
+
+    degree: int = 3
+
+    def __post_init__(self):
+        super().__post_init__()
+        if _whole(self.degree, "degree", 1) % 2 == 0:
+            raise ValueError(f"degree must be odd, got {self.degree}: "
+                             "B-splines of even degree are not positive "
+                             "definite")
+
+    def _profile(self, t):
+        half = (self.degree + 1) / 2
+        spline = SplineBasis.basis_element(np.arange(-half, half + 1),
+                                           extrapolate=False)
+        return np.nan_to_num(spline(t)) / spline(0.0)
+
+
+# %% [20] Products with a Gram matrix
+def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
+    """The product K(X, Y) W, a tile at a time (:prf:ref:`prop-tiles`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, Y : sequences of n and m points
+        With ``Y=None`` the symmetric matrix K(X), half computed.
+    W : (m,) or (m, r) array
+
+    Returns
+    -------
+    (n,) or (n, r) array
+    """
+    _kernel(kernel, "kernel")
+    X, mirrored = as_sequence(X, "X"), Y is None
+    Y = X if mirrored else as_sequence(Y, "Y")
+    single, W = np.ndim(W) == 1, as_points(W, "W")
+    if len(W) != len(Y):
+        raise ValueError(f"W must have one row for each of {len(Y)} points,"
+                         f" got shape {W.shape}")
+
+    def visit(total, i, j):
+        K = kernel(X[i], Y[j])
+        total[i] += K @ W[j]
+        if mirrored and i != j:
+            total[j] += K.T @ W[i]
+
+    shape = len(X), W.shape[1]
+    KW = reduce_tiles(visit, lambda: np.zeros(shape), len(X),
+                      None if mirrored else len(Y))
+    return KW[:, 0] if single else KW
+
+
+# %% [21] The sigmoid "kernel"
+@dataclass(frozen=True)
+class Sigmoid(Kernel):
+    """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0
+    (:prf:ref:`prop-sigmoid`)."""
+
+    a: float
+    c: float
+    positive_definite = False
+
+    def __post_init__(self):
+        _positive(self.a, "a")
+        if not np.isfinite(self.c):
+            raise ValueError(f"c must be finite, got {self.c}")
+
+    def _gram(self, X, Y):
+        X, Y = _both(X, Y)
+        return np.tanh(self.a * (X @ Y.T) + self.c)
+
+    def diag(self, X):
+        return np.tanh(self.a * Linear().diag(X) + self.c)

@@ -1,0 +1,884 @@
+"""The identities of the chapter on kernels, one test each."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.integrate import quad
+from scipy.spatial.distance import cdist
+from scipy.stats import poisson
+from sklearn.metrics import pairwise
+
+import rkhs_lit.kernels as module
+from rkhs_lit import (
+    BSpline,
+    Conjugated,
+    Definiteness,
+    Delta,
+    Exponential,
+    FeatureKernel,
+    FunctionKernel,
+    Gaussian,
+    Kernel,
+    Laplace,
+    Linear,
+    Mapped,
+    Pairs,
+    Polynomial,
+    Power,
+    Product,
+    Scaled,
+    Sigmoid,
+    Sinc,
+    Sum,
+    Taylor,
+    TensorProduct,
+    as_points,
+    as_sequence,
+    gaussian_bumps,
+    gaussian_features,
+    gram_dot,
+    is_positive_definite,
+    lag_vectors,
+    normalised,
+    polynomial_features,
+    reduce_tiles,
+    squared_distances,
+    substrings,
+    words,
+)
+
+EPS = np.finfo(float).eps
+
+# Numbers of moderate size: identities are tested, not overflow.
+numbers = st.floats(-3, 3, allow_subnormal=False).map(lambda v: round(v, 6))
+
+
+def points(dimension=2, least=1, most=7):
+    return st.integers(least, most).flatmap(
+        lambda n: arrays(float, (n, dimension), elements=numbers))
+
+
+KERNELS = [
+    Linear(), Polynomial(3), Polynomial(2, c=0.0), Gaussian(0.8), Laplace(1.3),
+    Exponential(), Taylor([1.0, 0.0, 2.0]), Delta(), Sinc(1.5), BSpline(1.2),
+    BSpline(2.0, degree=1), Linear() + Gaussian(1.0), 2.5 * Laplace(1.0),
+    Linear() * Gaussian(1.0), Gaussian(2.0) ** 3,
+    Mapped(Linear(), lambda X: np.sin(as_points(X))),
+    Conjugated(Gaussian(1.0), lambda X: as_points(X).sum(axis=1)),
+    FunctionKernel(lambda x, y: float(np.exp(-np.abs(x - y).sum()))),
+]
+
+
+def sample(n=9, d=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+# -- definition, points and Gram matrices ---------------------------------
+
+
+def test_two_feature_maps_of_one_kernel():
+    """exm-two-features: x and (x, x)/√2 have the same inner products."""
+    x = np.array([Fraction(n, 7) for n in (-3, 1, 5)])
+    # (x/√2)(y/√2) summed twice is 2 · xy/2, exactly.
+    twice = 2 * (np.outer(x, x) / 2)
+    assert (twice == np.outer(x, x)).all()
+    assert np.allclose(Linear()(x.astype(float)), np.outer(x, x).astype(float))
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=lambda k: repr(k)[:40])
+def test_gram_matrix_entries_symmetry_and_diagonal(k):
+    """def-points: K_ij = k(x_i, y_j), one entry at a time."""
+    X, Y = sample(5), sample(4, seed=1)
+    K = k(X, Y)
+    assert isinstance(k, Kernel) and K.shape == (5, 4)
+    for i in range(5):
+        for j in range(4):
+            assert np.isclose(K[i, j], k(X[i:i + 1], Y[j:j + 1])[0, 0], rtol=1e-12)
+    assert np.array_equal(k(X), k(X).T)
+    assert np.allclose(k(X), k(X, X), rtol=1e-12)
+    assert np.allclose(k.diag(X), k(X).diagonal(), rtol=1e-12)
+
+
+def test_a_one_dimensional_array_is_points_of_the_line():
+    """def-points."""
+    x = np.array([0.0, 1.0, 3.0])
+    assert as_points(x).shape == (3, 1)
+    assert as_points([1, 2]).dtype == float
+    assert np.array_equal(Gaussian(1.0)(x), Gaussian(1.0)(x[:, None]))
+    assert as_sequence(range(3)) == range(3)
+    assert as_sequence({"b"}) == ["b"]
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=lambda k: repr(k)[:40])
+def test_kernels_are_positive_definite_on_random_points(k):
+    """lem-features-pd, on more points than features where there are few."""
+    for seed in range(3):
+        assert is_positive_definite(k(sample(40, seed=seed)))
+
+
+@given(points(3), st.data())
+def test_quadratic_form_is_the_norm_of_the_combined_features(X, data):
+    """lem-features-pd: a'Ka = ‖Σ a_i φ(x_i)‖²."""
+    a = data.draw(arrays(float, len(X), elements=numbers))
+    Phi = polynomial_features(X, 3)
+    left = a @ Polynomial(3)(X) @ a
+    right = np.sum((a @ Phi) ** 2)
+    # Rounding is relative to the sum of the terms' sizes.
+    size = np.abs(a) @ np.abs(Polynomial(3)(X)) @ np.abs(a) + 1e-300
+    assert abs(left - right) <= 1e3 * EPS * size
+
+
+# -- the check ------------------------------------------------------------
+
+
+def test_the_check_names_each_kind_of_failure():
+    """prop-witness."""
+    cases = {
+        "symmetric": [[1.0, 0.5], [0.4, 1.0]],
+        "K[1, 1] = -2 is negative": [[1.0, 0.0], [0.0, -2.0]],
+        "K[0, 1]² = 4 exceeds": [[1.0, 2.0], [2.0, 1.0]],
+        "smallest eigenvalue is -0.414214": [[1.0, 1, 0], [1, 1, 1], [0, 1, 1]],
+    }
+    for reason, K in cases.items():
+        verdict = is_positive_definite(K)
+        assert isinstance(verdict, Definiteness)
+        assert not verdict and not verdict.strict and reason in verdict.reason
+
+
+def test_the_check_tells_strict_from_not_strict():
+    """prop-witness: λ_min > 0 against λ_min = 0."""
+    assert is_positive_definite(np.eye(3)).strict
+    flat = is_positive_definite(np.ones((3, 3)))
+    assert flat and not flat.strict
+    assert is_positive_definite(np.zeros((2, 2)))
+
+
+@given(arrays(float, (4, 4), elements=numbers))
+def test_the_witness_is_a_witness_exactly_when_an_eigenvalue_is_negative(A):
+    """prop-witness."""
+    K = A + A.T
+    verdict = is_positive_definite(K)
+    smallest = np.linalg.eigvalsh(K)[0]
+    tolerance = 4 * EPS * np.abs(K).max()
+    if smallest < -4 * tolerance:
+        assert not verdict
+    if smallest > 4 * tolerance:
+        assert verdict.strict
+    if not verdict:
+        a = verdict.witness
+        assert np.isclose(np.linalg.norm(a), 1)
+        assert a @ K @ a < 0
+        assert np.isclose(a @ K @ a, verdict.value, atol=1e-12)
+
+
+def test_tolerance_of_the_check_is_the_callers_to_set():
+    """prop-witness: what counts as zero."""
+    K = np.diag([1.0, -1e-6])
+    assert not is_positive_definite(K) and is_positive_definite(K, tol=1e-5)
+
+
+# -- tiles ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (256, 257), (700, 300), (513, None)])
+def test_every_entry_is_visited_exactly_once(n, m):
+    """prop-tiles: the tiles partition the matrix."""
+    def visit(total, i, j):
+        total[i, j] += 1
+        if m is None and i != j:
+            total[j, i] += 1
+
+    shape = (n, n if m is None else m)
+    assert np.array_equal(reduce_tiles(visit, lambda: np.zeros(shape), n, m),
+                          np.ones(shape))
+
+
+@pytest.mark.parametrize("k", KERNELS[:4] + KERNELS[11:15], ids=repr)
+def test_large_gram_matrices_agree_with_their_blocks(k):
+    """prop-tiles: the matrix filled in tiles is the matrix."""
+    X, Y = sample(600), sample(300, seed=1)
+    pieces = np.vstack([k(X[i:i + 100], Y[:200]) for i in range(0, 600, 100)])
+    assert np.allclose(k(X, Y)[:, :200], pieces, rtol=1e-12)
+    K = k(X)
+    assert np.array_equal(K, K.T)
+    assert np.allclose(K[100:200, 400:600], k(X[100:200], X[400:600]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(300,), (300, 4)])
+def test_gram_dot_is_the_matrix_product(shape):
+    """prop-tiles: K(X, Y) W without K."""
+    X, Y = sample(700), sample(300, seed=1)
+    W = np.random.default_rng(2).normal(size=shape)
+    k = Gaussian(0.7)
+    assert np.allclose(gram_dot(k, X, Y, W), k(X, Y) @ W, rtol=1e-10, atol=1e-12)
+    V = np.random.default_rng(3).normal(size=(700, *shape[1:]))
+    assert np.allclose(gram_dot(k, X, None, V), k(X) @ V, rtol=1e-10, atol=1e-12)
+
+
+def test_symmetric_tiles_compute_half_of_the_matrix():
+    """prop-tiles: equation eq-tiles."""
+    seen = []
+    reduce_tiles(lambda total, i, j: seen.append((i.start, j.start)), lambda: 0, 1024)
+    assert sorted(seen) == [(i, j) for i in range(0, 1024, 256)
+                            for j in range(i, 1024, 256)]
+
+
+def test_a_failure_in_a_tile_reaches_the_caller():
+    """prop-tiles: threads do not swallow errors."""
+    X = sample(600)
+    X[511, 0] = np.nan
+    with pytest.raises(ValueError, match="must be finite"):
+        Gaussian(1.0)(X)
+
+
+def test_memory_of_tiles_does_not_grow_with_the_matrix(monkeypatch):
+    """prop-tiles: no block larger than a tile is ever evaluated."""
+    sizes = []
+    original = Gaussian._gram
+
+    def spy(self, X, Y):
+        sizes.append((len(X), len(Y)))
+        return original(self, X, Y)
+
+    monkeypatch.setattr(Gaussian, "_gram", spy)
+    gram_dot(Gaussian(1.0), sample(900), sample(1100), np.ones(1100))
+    assert max(max(s) for s in sizes) <= module.TILE
+    assert sum(a * b for a, b in sizes) == 900 * 1100
+
+
+# -- documents, strings, any objects --------------------------------------
+
+
+def test_histogram_kernel_counts_words():
+    """def-histogram."""
+    documents = ["A dog, a DOG!", "the dog and the cat", "birds"]
+    names = sorted(set().union(*map(words, documents)))
+    Phi = np.array([[words(d)[w] for w in names] for d in documents])
+    k = FeatureKernel(words)
+    assert np.array_equal(k(documents), Phi @ Phi.T)
+    assert np.array_equal(k.diag(documents), (Phi**2).sum(axis=1))
+    assert np.array_equal(k(documents[:1], documents), (Phi @ Phi.T)[:1])
+
+
+@given(st.lists(st.text("abc", max_size=8), min_size=1, max_size=5),
+       st.integers(1, 3))
+def test_spectrum_kernel_counts_common_substrings(texts, p):
+    """def-histogram: Σ over pairs of places with equal substrings."""
+    def by_pairs(x, y):
+        return sum(x[i:i + p] == y[j:j + p] for i in range(len(x) - p + 1)
+                   for j in range(len(y) - p + 1))
+
+    assert np.array_equal(FeatureKernel(substrings(p))(texts),
+                          FunctionKernel(by_pairs)(texts))
+
+
+def test_histograms_work_in_tiles_and_through_every_rule():
+    """def-histogram: nothing is asked of the set."""
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(list("abcd"), 6)) for _ in range(300)]
+    k = normalised(FeatureKernel(substrings(2))) + 0.5 * Delta()
+    K = k(texts)
+    assert is_positive_definite(K)
+    assert np.allclose(K.diagonal(), 1.5)
+    w = rng.normal(size=300)
+    assert np.allclose(gram_dot(k, texts, texts, w), K @ w)
+
+
+def test_delta_kernel_on_numbers_rows_and_strings():
+    """lem-delta."""
+    assert np.array_equal(Delta()([3, 1, 3]), [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
+    rows = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])
+    assert np.array_equal(Delta()(rows), [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
+    assert np.array_equal(Delta()(["a", "b"], ["b"]), [[0], [1]])
+    assert is_positive_definite(Delta()(list("abcde"))).strict
+    assert np.array_equal(Delta().diag("x y z".split()), np.ones(3))
+
+
+# -- closure rules --------------------------------------------------------
+
+
+@given(points(2))
+def test_each_rule_has_the_features_that_its_proof_names(X):
+    """lem-sum, thm-product, lem-mapping, lem-conjugation."""
+    k, l = Linear(), Mapped(Linear(), lambda X: X**2)
+    Phi, Psi = X, X**2
+    f = np.cos(X[:, 0])
+    expected = {
+        k + l: np.hstack([Phi, Psi]),
+        3.0 * k: math.sqrt(3) * Phi,
+        k * l: np.einsum("na,nb->nab", Phi, Psi).reshape(len(X), -1),
+        k**2: np.einsum("na,nb->nab", Phi, Phi).reshape(len(X), -1),
+        Mapped(k, np.sin): np.sin(X),
+        Conjugated(k, lambda X: np.cos(X[:, 0])): f[:, None] * Phi,
+    }
+    for kernel, features in expected.items():
+        assert np.allclose(kernel(X), features @ features.T, rtol=1e-12, atol=1e-10)
+
+
+def test_operators_build_the_rules():
+    """lem-sum, thm-product."""
+    k, l = Gaussian(1.0), Linear()
+    assert k + l == Sum(k, l) and k * l == Product(k, l)
+    assert 2.0 * k == Scaled(2.0, k) == k * 2.0 and k**3 == Power(k, 3)
+    assert np.float64(2.0) * k == Scaled(2.0, k)
+    with pytest.raises(TypeError):
+        k + 1.0
+
+
+def test_a_power_is_a_repeated_product():
+    """thm-product."""
+    X = sample()
+    k = Gaussian(1.0) + Linear()
+    assert np.allclose((k**3)(X), (k * k * k)(X), rtol=1e-12)
+    assert np.array_equal((k**0)(X), np.ones((9, 9)))
+
+
+def test_trace_argument_for_products():
+    """thm-product: tr((uv')'(u'v'')) = (u·u')(v·v'), exactly."""
+    rng = np.random.default_rng(0)
+    u, u2, v, v2 = (np.array([Fraction(int(a)) for a in rng.integers(-9, 9, n)])
+                    for n in (3, 3, 4, 4))
+    A, B = np.outer(u, v), np.outer(u2, v2)
+    assert np.trace(A.T @ B) == (u @ u2) * (v @ v2)
+
+
+def test_tensor_product_on_pairs_of_different_kinds():
+    """thm-product: k1(x, x') k2(y, y') with numbers and words."""
+    pairs = Pairs(sample(300, 1)[:, 0], ["ab"[i % 2] for i in range(300)])
+    k = TensorProduct(Gaussian(1.0), Delta())
+    expected = Gaussian(1.0)(pairs.first) * Delta()(pairs.second)
+    assert np.array_equal(k(pairs), expected)
+    assert np.array_equal(k(pairs[:3], pairs), expected[:3])
+    assert np.array_equal(k.diag(pairs), np.ones(300))
+    assert pairs[2] == (pairs.first[2], "a") and len(pairs) == 300
+
+
+def test_tensor_features_span_the_whole_tensor_product():
+    """prop-tensor-dense: rank p·q when the features span R^p and R^q."""
+    X = sample(30, 2)
+    Phi, Psi = polynomial_features(X, 1), polynomial_features(X[::-1], 2)
+    both = np.einsum("na,nb->nab", Phi, Psi).reshape(30, -1)
+    assert np.linalg.matrix_rank(both) == both.shape[1] == 3 * 6
+
+
+@settings(max_examples=50)
+@given(arrays(float, (4, 3), elements=numbers), arrays(float, (4, 3), elements=numbers))
+def test_schur_product_of_positive_definite_matrices(A, B):
+    """cor-schur, with matrices of deficient rank."""
+    K, L = A @ A.T, B @ B.T
+    # Rounding in A A' is relative to its largest entry.
+    scale = np.abs(K).max() * np.abs(L).max()
+    assert is_positive_definite(K * L, tol=50 * EPS * scale)
+
+
+def test_schur_product_of_strict_matrices_is_strict():
+    """cor-schur: λ_min(K∘L) >= λ_min(K) min_i L_ii, which the proof gives
+    after replacing K by K - λ_min(K) I."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        A, B = rng.normal(size=(2, 5, 5))
+        K, L = A @ A.T, B @ B.T
+        bound = np.linalg.eigvalsh(K)[0] * L.diagonal().min()
+        smallest = np.linalg.eigvalsh(K * L)[0]
+        assert smallest > 0 and smallest >= bound * (1 - 1e-9)
+
+
+def test_normalised_kernel_is_the_cosine():
+    """lem-conjugation with f = 1/√k(x, x)."""
+    X = sample()
+    Phi = polynomial_features(X, 2)
+    cosine = Phi @ Phi.T / np.outer(*[np.linalg.norm(Phi, axis=1)] * 2)
+    assert np.allclose(normalised(Polynomial(2))(X), cosine, rtol=1e-12)
+    with pytest.raises(ValueError, match="X must have"):
+        normalised(Linear())([0.0, 1.0])
+
+
+def test_rules_remember_that_a_part_is_not_positive_definite():
+    """prop-sigmoid: a rule needs kernels as its parts."""
+    s, k = Sigmoid(1.0, 0.0), Gaussian(1.0)
+    for rule in (s + k, k * s, 2.0 * s, s**2, Mapped(s, np.sin),
+                 Conjugated(s, len), TensorProduct(k, s)):
+        assert rule.positive_definite is False
+    assert (k + k).positive_definite and (2.0 * k).positive_definite
+
+
+# -- polynomials ----------------------------------------------------------
+
+
+@given(points(3), points(3), st.integers(1, 4), st.sampled_from([0.0, 0.5, 2.0]))
+def test_monomial_features_reproduce_the_polynomial_kernel(X, Y, m, c):
+    """thm-monomials."""
+    K = polynomial_features(X, m, c) @ polynomial_features(Y, m, c).T
+    # Terms add up to at most (|x|·|y| + c)^m, to which rounding is relative.
+    size = (np.abs(X) @ np.abs(Y).T + c) ** m
+    assert (np.abs(K - Polynomial(m, c)(X, Y)) <= 200 * EPS * size).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("m", [1, 2, 6])
+def test_number_of_monomial_features(d, m):
+    """thm-monomials: C(d+m, m) and C(d+m-1, m)."""
+    X = np.ones((2, d))
+    assert polynomial_features(X, m).shape == (2, math.comb(d + m, m))
+    assert polynomial_features(X, m, 0.0).shape == (2, math.comb(d + m - 1, m))
+
+
+def test_multinomial_weights_exactly():
+    """thm-monomials in whole numbers."""
+    x, y, m = (2, -3, 5), (7, 1, -4), 6
+    total = sum(
+        math.factorial(m) // math.prod(math.factorial(j) for j in Counter(s).values())
+        * math.prod((1, *x)[i] * (1, *y)[i] for i in s)
+        for s in combinations_with_replacement(range(4), m))
+    assert total == (sum(a * b for a, b in zip(x, y)) + 1) ** m
+    # The function's squared weights are these whole numbers.
+    weights = np.sort(polynomial_features(np.ones((1, 3)), m)[0] ** 2)
+    whole = sorted(math.factorial(m) // math.prod(
+        math.factorial(j) for j in Counter(s).values())
+        for s in combinations_with_replacement(range(4), m))
+    assert np.allclose(weights, whole, rtol=1e-13)
+
+
+def test_quadratic_map_of_the_plane():
+    """thm-monomials: 1, √2 x1, √2 x2, x1², √2 x1x2, x2²."""
+    r = math.sqrt(2)
+    assert np.allclose(polynomial_features([[3.0, 5.0]], 2),
+                       [[1, 3 * r, 5 * r, 9, 15 * r, 25]])
+    assert np.allclose(polynomial_features([[3.0, 5.0]], 2, 0.0), [[9, 15 * r, 25]])
+
+
+def test_polynomial_kernel_agrees_with_scikit_learn():
+    """lem-polynomial."""
+    X, Y = sample(6, 3), sample(5, 3, 1)
+    peer = pairwise.polynomial_kernel(X, Y, degree=3, gamma=1, coef0=1.5)
+    assert np.allclose(Polynomial(3, 1.5)(X, Y), peer, rtol=1e-12)
+
+
+def test_circle_becomes_a_plane():
+    """thm-monomials: x1² + x2² is linear in the quadratic features."""
+    X = sample(50)
+    Phi = polynomial_features(X, 2, 0.0)
+    assert np.allclose(Phi @ [1, 0, 1], (X**2).sum(axis=1))
+
+
+def test_volterra_filter_is_linear_in_its_parameters():
+    """prop-volterra: nested sums against monomial features."""
+    rng = np.random.default_rng(0)
+    s, M = rng.normal(size=60), 2
+    h = [rng.normal(size=(M,) * p) for p in range(4)]
+    direct = np.array([
+        sum(h[p][k] * math.prod(s[t - i] for i in k)
+            for p in range(4) for k in np.ndindex(*(M,) * p))
+        for t in range(M - 1, 60)])
+    Phi = polynomial_features(lag_vectors(s, M), 3)
+    w, *_ = np.linalg.lstsq(Phi, direct, rcond=None)
+    assert np.allclose(Phi @ w, direct, atol=1e-9)
+    # Superposition in the parameters, not in the signal.
+    doubled = lag_vectors(2 * s, M)
+    assert not np.allclose(polynomial_features(doubled, 3) @ w, 2 * direct)
+
+
+def test_lag_vectors_are_the_last_values_newest_first():
+    """prop-volterra."""
+    s = np.arange(10.0)
+    for t, row in enumerate(lag_vectors(s, 4)):
+        assert np.array_equal(row, [t + 3, t + 2, t + 1, t])
+    assert lag_vectors(s, 10).shape == (1, 10)
+
+
+# -- series ---------------------------------------------------------------
+
+
+def test_square_summable_features_define_a_kernel():
+    """lem-l2: partial sums stay below the Cauchy–Schwarz bound, and converge
+    to a closed form (φ_i(x) = x^i / i, k = Li2(xy))."""
+    from scipy.special import spence
+
+    x = np.array([-0.9, 0.3, 0.95])
+    i = np.arange(1, 2000)
+    Phi = x[:, None] ** i / i
+    K = Phi @ Phi.T
+    dilogarithm = spence(1 - np.outer(x, x))       # Σ (xy)^i / i²
+    assert np.allclose(K, dilogarithm, rtol=1e-12)
+    assert (np.abs(Phi) @ np.abs(Phi).T
+            <= np.sqrt(np.outer(K.diagonal(), K.diagonal())) * (1 + 1e-12)).all()
+    assert is_positive_definite(dilogarithm)
+
+
+def test_taylor_series_against_closed_forms():
+    """thm-taylor: exponential, geometric, logarithmic, hyperbolic cosine."""
+    X = 0.6 * sample(12) / np.abs(sample(12)).max()
+    z = X @ X.T
+    cases = [
+        (Taylor(lambda n: 1 / math.factorial(n)), np.exp(z)),
+        (Taylor(lambda n: 1.0, radius=1.0), 1 / (1 - z)),
+        (Taylor(lambda n: 1 / n if n else 0.0, radius=1.0), -np.log1p(-z)),
+        (Taylor(lambda n: (n + 1) % 2 / math.factorial(n)), np.cosh(z)),
+        (Taylor([0.0, 0.0, 1.0]), z**2),
+    ]
+    for k, expected in cases:
+        assert np.allclose(k(X), expected, rtol=1e-13, atol=1e-15)
+        assert np.allclose(k.diag(X), expected.diagonal(), rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("R", [0.0, 0.5, 0.9, 0.999])
+def test_taylor_series_stops_late_enough(R):
+    """thm-taylor: the tail bound holds up to the radius."""
+    x = math.sqrt(R)
+    k = Taylor(lambda n: 1.0, radius=1.0)
+    assert np.isclose(k.diag([x])[0], 1 / (1 - x * x), rtol=1e-11)
+
+
+def test_taylor_kernel_refuses_points_outside_its_radius():
+    """thm-taylor: ‖x‖² < r."""
+    k = Taylor(lambda n: 1.0, radius=1.0)
+    for bad in ([[0.6, 0.8]], [2.0]):
+        with pytest.raises(ValueError, match="radius of convergence"):
+            k(bad)
+        with pytest.raises(ValueError, match="radius of convergence"):
+            k.diag(bad)
+    with pytest.raises(ValueError, match="radius of convergence"):
+        k([0.1], [1.5])
+    with pytest.raises(ValueError, match="more than 100 000"):
+        k([1 - 1e-9])
+
+
+def test_outside_its_radius_the_geometric_series_is_no_kernel():
+    """thm-taylor fails without ‖x‖² < r."""
+    x = np.array([0.5, 3.0])
+    assert not is_positive_definite(1 / (1 - np.outer(x, x)))
+
+
+def test_large_arguments_of_an_entire_series():
+    """thm-taylor: powers of R do not overflow the stopping rule."""
+    k = Taylor(lambda n: 1 / math.factorial(n) if n < 171 else 0.0)
+    # Below 20, n!-terms past 170 are under rounding.
+    assert np.isclose(k([4.0])[0, 0], math.exp(16), rtol=1e-13)
+
+
+def test_exponential_kernel():
+    """exm-exponential, with a scale by the mapping rule."""
+    X = sample()
+    assert np.allclose(Exponential()(X), np.exp(X @ X.T), rtol=1e-14)
+    scaled = Mapped(Exponential(), lambda X: math.sqrt(3.0) * X)
+    assert np.allclose(scaled(X), np.exp(3.0 * (X @ X.T)), rtol=1e-11)
+    with pytest.raises(ValueError, match="overflows"):
+        Exponential()([30.0])
+
+
+# -- the Gaussian kernel --------------------------------------------------
+
+
+@given(points(3), st.floats(0.5, 4))
+def test_gaussian_kernel_from_product_mapping_and_exponential(X, sigma):
+    """thm-gaussian: the proof, run."""
+    assembled = Conjugated(
+        Mapped(Exponential(), lambda X: X / sigma),
+        lambda X: np.exp(-np.sum(X**2, axis=1) / (2 * sigma**2)))
+    # exp is evaluated at up to 27/σ² < 108, with relative error 108 ε.
+    assert np.allclose(assembled(X), Gaussian(sigma)(X), rtol=1e3 * EPS, atol=1e-300)
+
+
+def test_gaussian_kernel_agrees_with_scikit_learn():
+    """thm-gaussian: gamma = 1/(2σ²)."""
+    X, Y = sample(300, 5), sample(40, 5, 1)
+    peer = pairwise.rbf_kernel(X, Y, gamma=1 / (2 * 1.7**2))
+    assert np.allclose(Gaussian(1.7)(X, Y), peer, rtol=1e-11)
+
+
+@given(points(2), st.floats(0.8, 3), st.integers(0, 9))
+def test_gaussian_features_miss_a_poisson_tail(X, sigma, m):
+    """thm-poisson: the bound, and equality on the diagonal."""
+    Phi = gaussian_features(X, sigma, m)
+    assert Phi.shape == (len(X), math.comb(2 + m, m))
+    error = Gaussian(sigma)(X) - Phi @ Phi.T
+    tail = poisson.sf(m, np.sum(X**2, axis=1) / sigma**2)
+    assert np.allclose(error.diagonal(), tail, atol=1e-14)
+    assert (np.abs(error) <= np.sqrt(np.outer(tail, tail)) + 1e-14).all()
+
+
+def test_energy_of_gaussian_features_is_poisson():
+    """thm-poisson: degree by degree."""
+    x = np.array([[1.2, -0.7, 0.4]])
+    lam = np.sum(x**2) / 0.9**2
+    start = 0
+    for n in range(12):
+        size = math.comb(n + 2, n)
+        block = gaussian_features(x, 0.9, 11)[0, start:start + size]
+        assert np.isclose(np.sum(block**2), poisson.pmf(n, lam), rtol=1e-12)
+        start += size
+
+
+def test_gaussian_features_reach_machine_precision():
+    """thm-poisson: degree 40 is enough within two widths."""
+    X = sample(15) / np.abs(sample(15)).max() * 2
+    Phi = gaussian_features(X, 1.0, 40)
+    assert np.abs(Phi @ Phi.T - Gaussian(1.0)(X)).max() < 20 * EPS
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_gaussian_kernel_as_an_integral(d):
+    """prop-gaussian-l2, by the trapezoidal rule on a grid."""
+    axis = np.linspace(-9, 9, 145)
+    T = np.array(np.meshgrid(*[axis] * d)).reshape(d, -1).T
+    X = sample(4, d)
+    bumps = gaussian_bumps(X, T, 1.1)
+    integral = (axis[1] - axis[0]) ** d * bumps @ bumps.T
+    assert np.allclose(integral, Gaussian(1.1)(X), rtol=1e-11)
+
+
+@pytest.mark.parametrize("d", [3, 64, 65, 200])
+def test_squared_distances_survive_cancellation(d):
+    """thm-gaussian: near duplicates far from the origin, both code paths."""
+    rng = np.random.default_rng(0)
+    X = 1e6 + rng.normal(size=(20, d))
+    Y = X + 1e-3 * rng.normal(size=(20, d))
+    expected = np.array([[np.sum((x - y) ** 2) for y in Y] for x in X])
+    assert np.allclose(squared_distances(X, Y), expected, rtol=1e-9)
+    assert (squared_distances(X, X).diagonal() == 0).all()
+    spread = rng.normal(size=(20, d))
+    assert np.allclose(squared_distances(spread, -spread[:5]),
+                       cdist(spread, -spread[:5], "sqeuclidean"), rtol=1e-10)
+
+
+# -- more kernels ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("r", [0.0, 0.3, 1.0, 4.0])
+def test_laplace_kernel_is_a_mixture_of_gaussians(r):
+    """prop-laplace: equation eq-laplace by quadrature."""
+    value, _ = quad(lambda v: 2 / math.sqrt(math.pi) * math.exp(-v * v)
+                    * Gaussian(math.sqrt(2) * 1.5 * v)([0.0], [r])[0, 0], 0, 8,
+                    epsabs=1e-12)
+    assert np.isclose(Laplace(1.5)([0.0], [r])[0, 0], value, atol=1e-9)
+
+
+def test_laplace_kernel_on_the_line_agrees_with_scikit_learn():
+    """prop-laplace: in one dimension the two norms are one."""
+    x = sample(20, 1)
+    assert np.allclose(Laplace(0.7)(x), pairwise.laplacian_kernel(x, gamma=1 / 0.7))
+    X = sample(20, 2)
+    assert not np.allclose(Laplace(0.7)(X), pairwise.laplacian_kernel(X, gamma=1 / 0.7))
+    assert np.allclose(Laplace(0.7)(X), np.exp(-cdist(X, X) / 0.7))
+
+
+@pytest.mark.parametrize("p", [1, 3, 5])
+def test_bspline_kernel_is_an_autocorrelation(p):
+    """prop-bspline: b_p = b_q * b_q with p = 2q + 1, on a fine grid."""
+    h = 1 / 400
+    box = np.full(400, 1.0)                       # midpoints of [-1/2, 1/2]
+    spline = box
+    for _ in range((p - 1) // 2):
+        spline = h * np.convolve(spline, box)
+    whole = h * np.correlate(spline, spline, "full")
+    lags = h * (np.arange(len(whole)) - len(whole) // 2)
+    value = BSpline(degree=p)(lags, [0.0])[:, 0]
+    # Midpoint sums are within h of the integrals for continuous splines.
+    assert np.allclose(value, whole / whole.max(), atol=2 * h)
+
+
+def test_cubic_bspline_values():
+    """prop-bspline: 1, 1/4, 0 at distances 0, 1, 2, and 23/32 at 1/2."""
+    assert np.allclose(BSpline(degree=3)([0.0], [0.0, 0.5, 1.0, 2.0, 9.0]),
+                       [[1, 23 / 32, 1 / 4, 0, 0]])
+    assert np.allclose(BSpline(2.0, degree=1)([0.0], [0.5, 1.0, 3.0]), [[0.75, 0.5, 0]])
+
+
+def test_sinc_kernels_from_frequencies_and_from_the_sphere():
+    """prop-sinc: both averages of cosines, by Gauss–Legendre."""
+    omega, weight = np.polynomial.legendre.leggauss(40)
+    for r in (0.3, 1.7, 4.4):
+        band = np.sum(weight / 2 * np.cos(np.pi * omega * r))
+        assert np.isclose(Sinc()([0.0], [r])[0, 0], band, rtol=1e-10)
+    # On the sphere the height is uniform: average over all directions.
+    phi = np.linspace(0, 2 * np.pi, 64, endpoint=False)
+    z, azimuth = np.meshgrid(omega, phi, indexing="ij")
+    s = np.stack([np.sqrt(1 - z**2) * np.cos(azimuth),
+                  np.sqrt(1 - z**2) * np.sin(azimuth), z], axis=-1)
+    delta = np.array([1.0, -2.0, 0.5])
+    average = np.sum(weight[:, None] / 2 / 64 * np.cos(s @ delta))
+    r = np.linalg.norm(delta)
+    assert np.isclose(average, np.sin(r) / r, rtol=1e-10)
+
+
+def test_products_over_coordinates_work_in_every_dimension():
+    """prop-bspline and prop-sinc with thm-product, on the very points at
+    which the radial functions fail."""
+    grid = 0.7 * np.array(list(np.ndindex(6, 6)), dtype=float)
+    cross = 3 * np.vstack([np.zeros((1, 4)), np.eye(4), -np.eye(4)])
+    assert is_positive_definite(BSpline(degree=1)(grid))
+    assert is_positive_definite(Sinc(np.pi)(cross))
+
+
+# -- what breaks ----------------------------------------------------------
+
+
+def test_a_difference_of_kernels_can_fail():
+    """exm-difference, exactly."""
+    x, a = (-1, 1), (1, -1)
+    value = sum(a[i] * a[j] * (x[i] * x[j] - 1) ** 2 for i in (0, 1) for j in (0, 1))
+    assert value == -8
+    with pytest.raises(ValueError, match="difference of kernels"):
+        Linear() - Gaussian(1.0)
+
+
+@given(st.floats(0.01, 5), st.floats(-3, 2))
+def test_the_sigmoid_fails_for_all_parameters(a, c):
+    """prop-sigmoid: two points are enough."""
+    x = math.sqrt(max(0.5 - c, 0.1) / a)          # a x² + c >= 0.1, < 3
+    y = (20 + abs(c)) / (a * x)                   # tanh(a x y + c) = 1 - 1e-17
+    K = Sigmoid(a, c)([x, y])
+    assert not is_positive_definite(K, tol=1e-12)
+    assert np.allclose(Sigmoid(a, c).diag([x, y]), K.diagonal())
+
+
+def test_sigmoid_agrees_with_scikit_learn_and_is_marked():
+    """prop-sigmoid."""
+    X = sample()
+    assert np.allclose(Sigmoid(0.5, -1.0)(X),
+                       pairwise.sigmoid_kernel(X, gamma=0.5, coef0=-1.0))
+    assert Sigmoid(0.5, -1.0).positive_definite is False
+    assert Gaussian(1.0).positive_definite is True
+
+
+def test_even_bsplines_fail_on_the_line():
+    """exm-box: the box has 1 - √2; degrees 2, 4 and 6 fail too."""
+    box = (np.abs(np.subtract.outer([0, 0.4, 0.8], [0, 0.4, 0.8])) <= 0.5) * 1.0
+    assert np.isclose(is_positive_definite(box).value, 1 - math.sqrt(2))
+    from scipy.interpolate import BSpline as Spline
+
+    t = np.arange(60) / 3
+    for p in (2, 4, 6):
+        knots = np.arange(p + 2) - (p + 1) / 2
+        spline = Spline.basis_element(knots, extrapolate=False)
+        K = np.nan_to_num(spline(np.subtract.outer(t, t)))
+        assert not is_positive_definite(K, tol=1e-6)
+
+
+@pytest.mark.parametrize("m", [2, 5, 12])
+def test_checkerboard_against_the_radial_hat(m):
+    """exm-hat: equation eq-hat, and failure from m = 5 on."""
+    grid = 0.7 * np.array(list(np.ndindex(m, m)), dtype=float)
+    K = np.maximum(0, 1 - cdist(grid, grid))
+    a = (-1.0) ** np.add.outer(np.arange(m), np.arange(m)).ravel()
+    formula = m**2 - 1.2 * m * (m - 1) + 4 * (m - 1) ** 2 * (1 - 0.7 * math.sqrt(2))
+    assert np.isclose(a @ K @ a, formula)
+    assert bool(is_positive_definite(K)) == (m < 5)
+
+
+def test_radial_sinc_in_three_four_and_five_dimensions():
+    """exm-sinc."""
+    for d, holds in ((1, True), (2, True), (3, True), (4, False), (5, False)):
+        cross = 3 * np.vstack([np.zeros((1, d)), np.eye(d), -np.eye(d)])
+        K = np.sinc(cdist(cross, cross) / np.pi)
+        assert bool(is_positive_definite(K)) == holds
+    simplex = 4.4934 / math.sqrt(2) * np.eye(6)
+    K = np.sinc(cdist(simplex, simplex) / np.pi)
+    assert np.isclose(np.ones(6) @ K @ np.ones(6), 6 + 30 * math.sin(4.4934) / 4.4934)
+    assert not is_positive_definite(K)
+
+
+# -- bad input ------------------------------------------------------------
+
+BAD_CALLS = [
+    ("X", lambda: as_points([["a"]])),
+    ("X", lambda: as_points([[1.0], [2.0, 3.0]])),
+    ("X", lambda: as_points(np.zeros((2, 2, 2)))),
+    ("X", lambda: as_points([1.0 + 2.0j])),
+    ("X", lambda: as_points([np.inf])),
+    ("T", lambda: as_points([], "T")),
+    ("X", lambda: as_sequence("text")),
+    ("X", lambda: as_sequence(3.0)),
+    ("X", lambda: as_sequence(np.array(3.0))),
+    ("X", lambda: as_sequence([])),
+    ("X", lambda: Linear()("text")),
+    ("X", lambda: Gaussian(1.0)([[np.nan, 0.0]])),
+    ("X", lambda: Gaussian(1.0).diag(["a"])),
+    ("Y", lambda: Gaussian(1.0)([[0.0, 0.0]], [[1.0]])),
+    ("Y", lambda: Linear()([1.0], [np.nan])),
+    ("Y", lambda: Linear()([1.0], [])),
+    ("K", lambda: is_positive_definite(np.ones((2, 3)))),
+    ("K", lambda: is_positive_definite([[np.nan]])),
+    ("tol", lambda: is_positive_definite(np.eye(2), tol=-1.0)),
+    ("n", lambda: reduce_tiles(print, int, 0)),
+    ("m", lambda: reduce_tiles(print, int, 3, 1.5)),
+    ("visit", lambda: reduce_tiles(None, int, 3)),
+    ("start", lambda: reduce_tiles(print, 0, 3)),
+    ("document", lambda: words(3)),
+    ("p", lambda: substrings(0)),
+    ("p", lambda: substrings("2")),
+    ("text", lambda: substrings(2)(7)),
+    ("features", lambda: FeatureKernel("words")),
+    ("features", lambda: FeatureKernel(len)(["a"])),
+    ("features", lambda: FeatureKernel(lambda x: {x: np.inf})(["a"])),
+    ("function", lambda: FunctionKernel(3)),
+    ("function", lambda: FunctionKernel(lambda x, y: np.nan)([1.0])),
+    ("function", lambda: FunctionKernel(lambda x, y: np.nan).diag([1.0])),
+    ("first", lambda: Sum(3, Linear())),
+    ("second", lambda: Product(Linear(), 3)),
+    ("second", lambda: Pairs([1.0], [1.0, 2.0])),
+    ("first", lambda: Pairs("ab", [1.0, 2.0])),
+    ("X", lambda: TensorProduct(Linear(), Linear())([1.0])),
+    ("c", lambda: -1.0 * Linear()),
+    ("c", lambda: Scaled(np.nan, Linear())),
+    ("kernel", lambda: Scaled(1.0, 3)),
+    ("m", lambda: Linear() ** -1),
+    ("m", lambda: Linear() ** 0.5),
+    ("map", lambda: Mapped(Linear(), 3)),
+    ("map", lambda: Mapped(Linear(), lambda X: X[:1])([1.0, 2.0])),
+    ("kernel", lambda: Mapped(3, np.sin)),
+    ("function", lambda: Conjugated(Linear(), 3)),
+    ("function", lambda: Conjugated(Linear(), lambda X: np.ones(1))([1.0, 2.0])),
+    ("kernel", lambda: normalised(3)),
+    ("degree", lambda: Polynomial(0)),
+    ("degree", lambda: Polynomial(1.5)),
+    ("c", lambda: Polynomial(2, c=-1.0)),
+    ("Polynomial", lambda: Polynomial(200)([1e10])),
+    ("degree", lambda: polynomial_features([1.0], -1)),
+    ("c", lambda: polynomial_features([1.0], 2, -1.0)),
+    ("X", lambda: polynomial_features("abc", 2)),
+    ("degree", lambda: polynomial_features([1e300], 3)),
+    ("signal", lambda: lag_vectors([[1.0, 2.0]], 1)),
+    ("memory", lambda: lag_vectors([1.0, 2.0], 3)),
+    ("memory", lambda: lag_vectors([1.0, 2.0], 0)),
+    ("coefficients", lambda: Taylor([1.0, -1.0])),
+    ("coefficients", lambda: Taylor([])),
+    ("coefficients", lambda: Taylor(3)),
+    ("coefficients", lambda: Taylor(lambda n: -1.0)([1.0])),
+    ("radius", lambda: Taylor([1.0], radius=0.0)),
+    ("sigma", lambda: Gaussian(0.0)),
+    ("sigma", lambda: Gaussian("wide")),
+    ("sigma", lambda: Gaussian(1e-200)),
+    ("sigma", lambda: Laplace(-1.0)),
+    ("sigma", lambda: gaussian_features([1.0], np.nan, 2)),
+    ("degree", lambda: gaussian_features([1.0], 1.0, 2.5)),
+    ("X", lambda: gaussian_features([np.nan], 1.0, 2)),
+    ("sigma", lambda: gaussian_bumps([1.0], [1.0], 0.0)),
+    ("X", lambda: gaussian_bumps(["a"], [1.0], 1.0)),
+    ("Y", lambda: squared_distances([[1.0, 2.0]], [1.0])),
+    ("width", lambda: Sinc(0.0)),
+    ("width", lambda: BSpline(np.inf)),
+    ("degree", lambda: BSpline(1.0, degree=2)),
+    ("kernel", lambda: gram_dot(3, [1.0], [1.0], [1.0])),
+    ("W", lambda: gram_dot(Linear(), [1.0], [1.0, 2.0], [1.0])),
+    ("W", lambda: gram_dot(Linear(), [1.0], [1.0], [np.nan])),
+    ("X", lambda: gram_dot(Linear(), "a", [1.0], [1.0])),
+    ("Y", lambda: gram_dot(Linear(), [1.0], "a", [1.0])),
+    ("a", lambda: Sigmoid(0.0, 1.0)),
+    ("c", lambda: Sigmoid(1.0, np.inf)),
+]
+
+
+@pytest.mark.parametrize("name, call", BAD_CALLS,
+                         ids=[f"{i}-{name}" for i, (name, _) in enumerate(BAD_CALLS)])
+def test_bad_input_is_refused_with_the_name_of_the_argument(name, call):
+    """Every public function, every argument."""
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        call()
