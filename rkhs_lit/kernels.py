@@ -57,6 +57,7 @@ def as_points(X, name: str = "X") -> np.ndarray:
     return points
 
 
+# %% [3] What a kernel is
 def as_sequence(X, name: str = "X"):
     """Points of any kind, checked to be a sequence that can be sliced
     (:prf:ref:`def-points`).
@@ -83,7 +84,7 @@ def as_sequence(X, name: str = "X"):
     return X if hasattr(X, "__getitem__") else list(X)
 
 
-# %% [3] What a kernel is
+# %% [4] What a kernel is
 def _nonnegative(value, name, why=""):
     if not (isinstance(value, Real) and 0 <= value < np.inf):
         raise ValueError(f"{name} must be a finite nonnegative number, got "
@@ -122,7 +123,7 @@ def _power(K, m, name):
         return _finite(K ** int(m), name)
 
 
-# %% [4] A check that explains itself
+# %% [5] A check that explains itself
 @dataclass(frozen=True, eq=False)
 class Definiteness:
     """Verdict on a matrix, with a witness (:prf:ref:`prop-witness`).
@@ -151,6 +152,21 @@ class Definiteness:
         return self.positive_definite
 
 
+# %% [6] A check that explains itself
+def _visible_failure(K, tol):
+    diagonal = K.diagonal()
+    i = diagonal.argmin()
+    if diagonal[i] < -tol:
+        return f"K[{i}, {i}] = {K[i, i]:.6g} is negative", [i]
+    minors = np.outer(diagonal, diagonal) - K**2
+    i, j = np.unravel_index(minors.argmin(), K.shape)
+    if minors[i, j] < -2 * tol * np.abs(K).max():
+        return (f"K[{i}, {j}]² = {K[i, j]**2:.6g} exceeds K[{i}, {i}] "
+                f"K[{j}, {j}] = {K[i, i] * K[j, j]:.6g}", [i, j])
+    return None
+
+
+# %% [7] A check that explains itself
 def is_positive_definite(K, tol: float | None = None) -> Definiteness:
     """Check a matrix, and say why it fails (:prf:ref:`prop-witness`).
 
@@ -178,45 +194,40 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
         tol = n * np.finfo(float).eps * np.abs(K).max()
     tol = _nonnegative(tol, "tol")
 
-    def fails(reason, entries):
-        value, vector = np.linalg.eigh(K[np.ix_(entries, entries)])
-        witness = np.zeros(n)
-        witness[entries] = vector[:, 0]
-        return Definiteness(False, False, reason, witness, value[0])
-
     gap = np.abs(K - K.T)
     if gap.max() > tol:
         i, j = np.unravel_index(gap.argmax(), K.shape)
         return Definiteness(
             False, False, f"K is not symmetric: K[{i}, {j}] = "
             f"{K[i, j]:.6g}, K[{j}, {i}] = {K[j, i]:.6g}", None, np.nan)
-    diagonal = K.diagonal()
-    i = diagonal.argmin()
-    if diagonal[i] < -tol:
-        return fails(f"K[{i}, {i}] = {K[i, i]:.6g} is negative", [i])
-    minors = np.outer(diagonal, diagonal) - K**2
-    i, j = np.unravel_index(minors.argmin(), K.shape)
-    if minors[i, j] < -2 * tol * np.abs(K).max():
-        return fails(f"K[{i}, {j}]² = {K[i, j]**2:.6g} exceeds K[{i}, {i}]"
-                     f" K[{j}, {j}] = {K[i, i] * K[j, j]:.6g}", [i, j])
-    smallest = eigh(K, eigvals_only=True, subset_by_index=[0, 0])[0]
-    if smallest < -tol:
-        return fails(f"the smallest eigenvalue is {smallest:.6g}",
-                     np.arange(n))
+    reason, entries = _visible_failure(K, tol) or ("", np.arange(n))
+    part = K[np.ix_(entries, entries)]
+    (smallest,), vector = eigh(part, subset_by_index=[0, 0])
+    if reason or smallest < -tol:
+        witness = np.zeros(n)
+        witness[entries] = vector[:, 0]
+        reason = reason or f"the smallest eigenvalue is {smallest:.6g}"
+        return Definiteness(False, False, reason, witness, smallest)
     strict = bool(smallest > tol)
     sign = "positive" if strict else "zero up to rounding"
     return Definiteness(True, strict, f"the smallest eigenvalue is {sign}",
                         None, smallest)
 
 
-# %% [5] Gram matrices too large to store
+# %% [8] Gram matrices too large to store
 TILE = 256
 
 
-def _slices(n: int) -> list[slice]:
-    return [slice(a, min(a + TILE, n)) for a in range(0, n, TILE)]
+def _tiles(n: int, m: int | None) -> Iterator[tuple[slice, slice]]:
+    rows, columns = ([slice(a, min(a + TILE, size))
+                      for a in range(0, size, TILE)]
+                     for size in (n, m or n))
+    if m is not None:
+        return product(rows, columns)
+    return ((i, j) for u, i in enumerate(rows) for j in rows[u:])
 
 
+# %% [9] Gram matrices too large to store
 def reduce_tiles(visit: Callable, start: Callable, n: int,
                  m: int | None = None):
     """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
@@ -238,8 +249,6 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
 
     Examples
     --------
-    Row sums of a matrix of ones that is never stored:
-
     >>> def visit(total, i, j):
     ...     total[i] += j.stop - j.start
     >>> reduce_tiles(visit, lambda: np.zeros(600), 600, 1000)[:3]
@@ -251,17 +260,11 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
     if m is not None:
         _whole(m, "m", 1)
 
-    def tiles() -> Iterator[tuple[slice, slice]]:
-        rows = _slices(n)
-        if m is not None:
-            return product(rows, _slices(m))
-        return ((i, j) for u, i in enumerate(rows) for j in rows[u:])
-
     workers = os.cpu_count() or 1
 
     def work(worker):
         total = start()
-        for i, j in islice(tiles(), worker, None, workers):
+        for i, j in islice(_tiles(n, m), worker, None, workers):
             visit(total, i, j)
         return total
 
@@ -269,8 +272,34 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
         return sum(pool.map(work, range(workers)))
 
 
-# %% [6] The type `Kernel`
-class Kernel:
+# %% [10] The type `Kernel`
+class _Algebra:
+    # NumPy numbers must leave ``c * k`` to this class.
+    __array_ufunc__ = None
+
+    def __add__(self, other):
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return Sum(self, other)
+
+    def __mul__(self, other):
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(other, self)
+
+    __rmul__ = __mul__
+
+    def __pow__(self, m):
+        return Power(self, m)
+
+    def __sub__(self, other):
+        raise ValueError("a difference of kernels need not be a kernel: "
+                         "subtract Gram matrices and check the result "
+                         "with is_positive_definite")
+
+
+# %% [11] The type `Kernel`
+class Kernel(_Algebra):
     """A function k(x, y) of two points (:prf:ref:`def-kernel`).
 
     ``k(X)`` and ``k(X, Y)`` are Gram matrices, ``k.diag(X)`` is the
@@ -281,8 +310,6 @@ class Kernel:
 
     #: False for a function that is known not to be a kernel.
     positive_definite = True
-    # NumPy numbers must leave ``c * k`` to this class.
-    __array_ufunc__ = None
 
     def __call__(self, X, Y=None) -> np.ndarray:
         X, mirrored = as_sequence(X, "X"), Y is None
@@ -307,28 +334,8 @@ class Kernel:
     def _gram(self, X, Y) -> np.ndarray:
         raise NotImplementedError
 
-    def __add__(self, other):
-        if not isinstance(other, Kernel):
-            return NotImplemented
-        return Sum(self, other)
 
-    def __mul__(self, other):
-        if isinstance(other, Kernel):
-            return Product(self, other)
-        return Scaled(other, self) if np.isscalar(other) else NotImplemented
-
-    __rmul__ = __mul__
-
-    def __pow__(self, m):
-        return Power(self, m)
-
-    def __sub__(self, other):
-        raise ValueError("a difference of kernels need not be a kernel: "
-                         "subtract Gram matrices and check the result "
-                         "with is_positive_definite")
-
-
-# %% [7] The type `Kernel`
+# %% [12] The type `Kernel`
 def _both(X, Y) -> tuple[np.ndarray, np.ndarray]:
     x = as_points(X, "X")
     y = x if Y is X else as_points(Y, "Y")
@@ -357,7 +364,7 @@ class Linear(Kernel):
         return np.sum(as_points(X) ** 2, axis=1)
 
 
-# %% [8] Kernels on documents, strings and anything else
+# %% [13] Kernels on documents, strings and anything else
 def words(document: str) -> Counter:
     """How often each word occurs (:prf:ref:`def-histogram`).
 
@@ -388,6 +395,18 @@ def substrings(p: int) -> Callable[[str], Counter]:
     return count
 
 
+# %% [14] Kernels on documents, strings and anything else
+def _sparse(rows, column):
+    data = [float(v) for row in rows for v in row.values()]
+    if not np.isfinite(data).all():
+        raise ValueError("features must have finite weights")
+    indices = [column[name] for row in rows for name in row]
+    ends = np.cumsum([0, *map(len, rows)])
+    return csr_array((data, indices, ends),
+                     shape=(len(rows), max(1, len(column))))
+
+
+# %% [15] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
     """Σ_w φ_w(x) φ_w(y) for named features (:prf:ref:`def-histogram`).
@@ -426,25 +445,15 @@ class FeatureKernel(Kernel):
         for row in (*rows, *other):
             for name in row:
                 column.setdefault(name, len(column))
-        F, G = (self._matrix(r, column) for r in (rows, other))
+        F, G = (_sparse(r, column) for r in (rows, other))
         return (F @ G.T).toarray()
-
-    @staticmethod
-    def _matrix(rows, column):
-        data = [float(v) for row in rows for v in row.values()]
-        if not np.isfinite(data).all():
-            raise ValueError("features must have finite weights")
-        indices = [column[name] for row in rows for name in row]
-        ends = np.cumsum([0, *map(len, rows)])
-        return csr_array((data, indices, ends),
-                         shape=(len(rows), max(1, len(column))))
 
     def diag(self, X):
         return np.array([float(sum(v * v for v in row.values()))
                          for row in self._rows(as_sequence(X))])
 
 
-# %% [9] Kernels on documents, strings and anything else
+# %% [16] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
     """A kernel given by a Python function (:prf:ref:`def-kernel`).
@@ -481,6 +490,7 @@ class FunctionKernel(Kernel):
                        "function")
 
 
+# %% [17] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class Delta(Kernel):
     """1 where x = y, 0 elsewhere, on any set (:prf:ref:`lem-delta`).
@@ -506,7 +516,7 @@ class Delta(Kernel):
         return np.ones(len(as_sequence(X)))
 
 
-# %% [10] The rules as code
+# %% [18] The rules as code
 @dataclass(frozen=True)
 class _Two(Kernel):
     first: Kernel
@@ -548,7 +558,7 @@ def _kernel(k, name):
         raise ValueError(f"{name} must be a Kernel, got {type(k).__name__}")
 
 
-# %% [11] The rules as code
+# %% [19] The rules as code
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Points (x_i, y_i) of a product set (:prf:ref:`thm-product`).
@@ -582,6 +592,7 @@ class Pairs:
         return Pairs(x, y) if isinstance(index, slice) else (x, y)
 
 
+# %% [20] The rules as code
 class TensorProduct(_Two):
     """k1(x, x') k2(y, y') on pairs (:prf:ref:`thm-product`).
 
@@ -611,7 +622,7 @@ class TensorProduct(_Two):
         return X
 
 
-# %% [12] The rules as code
+# %% [21] The rules as code
 class _One(Kernel):
     def __post_init__(self):
         _kernel(self.kernel, "kernel")
@@ -657,6 +668,7 @@ class Power(_One):
         return _power(self.kernel.diag(X), self.m, "the power")
 
 
+# %% [22] The rules as code
 @dataclass(frozen=True)
 class Mapped(_One):
     """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`).
@@ -690,6 +702,7 @@ class Mapped(_One):
         return image
 
 
+# %% [23] The rules as code
 @dataclass(frozen=True)
 class Conjugated(_One):
     """The kernel f(x) k(x, y) f(y) (:prf:ref:`lem-conjugation`).
@@ -723,6 +736,7 @@ class Conjugated(_One):
         return _finite(f, "function")
 
 
+# %% [24] The rules as code
 def normalised(kernel: Kernel) -> Kernel:
     """k(x, y) / √(k(x, x) k(y, y)), the cosine between features
     (:prf:ref:`lem-conjugation`).
@@ -743,7 +757,7 @@ def normalised(kernel: Kernel) -> Kernel:
     return Conjugated(kernel, f)
 
 
-# %% [13] Polynomial kernels, and all their monomials
+# %% [25] Polynomial kernels, and all their monomials
 @dataclass(frozen=True)
 class Polynomial(Kernel):
     """The kernel (⟨x, y⟩ + c)^degree (:prf:ref:`lem-polynomial`).
@@ -771,6 +785,7 @@ class Polynomial(Kernel):
         return _power(Linear().diag(X) + self.c, self.degree, "Polynomial")
 
 
+# %% [26] Polynomial kernels, and all their monomials
 def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     """All monomials, weighted so that their inner products are
     (⟨x, y⟩ + c)^degree (:prf:ref:`thm-monomials`).
@@ -812,7 +827,7 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     return _finite(features, "degree")
 
 
-# %% [14] Volterra filters are linear
+# %% [27] Volterra filters are linear
 def lag_vectors(signal, memory: int) -> np.ndarray:
     """The last `memory` values at each time, newest first
     (:prf:ref:`prop-volterra`).
@@ -845,7 +860,7 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
     return windows[:, ::-1]
 
 
-# %% [15] Taylor series
+# %% [28] Taylor series
 @dataclass(frozen=True)
 class Exponential(Kernel):
     """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
@@ -865,6 +880,40 @@ class Exponential(Kernel):
         return np.exp(z)
 
 
+# %% [29] Taylor series
+def _check_coefficients(coefficients):
+    if np.ndim(coefficients) != 1 or len(coefficients) == 0:
+        raise ValueError("coefficients must be a sequence of numbers or a "
+                         "function of n")
+    for n, a in enumerate(coefficients):
+        _nonnegative(a, f"coefficients: a_{n}")
+
+
+def _terms(coefficients, radius, R):
+    """The a_n that matter for |z| <= R."""
+    if not callable(coefficients):
+        return [float(a) for a in coefficients]
+    rho = 2 * R if radius == np.inf else math.sqrt(R * radius)
+    ratio = math.log(R / rho) if R > 0 else -np.inf
+    terms, bound, largest = [], -np.inf, -np.inf
+    for n in range(100_000):
+        a = _nonnegative(coefficients(n), f"coefficients: a_{n}")
+        terms.append(a)
+        if R == 0:
+            return terms
+        if a > 0:
+            power = math.log(a) + n * math.log(R)
+            largest = max(largest, power)             # of a_n R^n
+            bound = max(bound, power - n * ratio)     # of a_n rho^n
+        tail = bound + (n + 1) * ratio - math.log1p(-R / rho)
+        # A series may begin with zeros: look at 20 terms at least.
+        if n >= 20 and tail < largest + math.log(np.finfo(float).eps):
+            return terms
+    raise ValueError("X is too near the radius of convergence: the series "
+                     "needs more than 100 000 terms")
+
+
+# %% [30] Taylor series
 @dataclass(frozen=True)
 class Taylor(Kernel):
     """The kernel Σ a_n ⟨x, y⟩^n with a_n >= 0 (:prf:ref:`thm-taylor`).
@@ -879,9 +928,8 @@ class Taylor(Kernel):
     Examples
     --------
     >>> geometric = Taylor(lambda n: 1.0, radius=1.0)   # 1 / (1 - xy)
-    >>> geometric([0.5, 0.9], [0.5]).round(6)
-    array([[1.333333],
-           [1.818182]])
+    >>> geometric([0.5, 0.9], [0.5]).ravel().round(6)
+    array([1.333333, 1.818182])
     """
 
     coefficients: Sequence | Callable
@@ -891,53 +939,21 @@ class Taylor(Kernel):
         if not self.radius > 0:
             raise ValueError(f"radius must be positive, got {self.radius}")
         if not callable(self.coefficients):
-            if np.ndim(self.coefficients) != 1 or not len(
-                    self.coefficients):
-                raise ValueError("coefficients must be a sequence of "
-                                 "numbers or a function of n")
-            for n, a in enumerate(self.coefficients):
-                self._checked(a, n)
-
-    @staticmethod
-    def _checked(a, n):
-        return _nonnegative(a, f"coefficients: a_{n}")
-
-    def _terms(self, R):
-        """The a_n that matter for |z| <= R."""
-        if not callable(self.coefficients):
-            return [float(a) for a in self.coefficients]
-        if R == 0:
-            return [self._checked(self.coefficients(0), 0)]
-        rho = 2 * R if self.radius == np.inf else math.sqrt(R * self.radius)
-        ratio = math.log(R / rho)
-        terms, bound, largest = [], -np.inf, -np.inf
-        for n in range(100_000):
-            terms.append(self._checked(self.coefficients(n), n))
-            if terms[-1] > 0:
-                power = math.log(terms[-1]) + n * math.log(R)
-                largest = max(largest, power)             # of a_n R^n
-                bound = max(bound, power - n * ratio)     # of a_n rho^n
-            tail = bound + (n + 1) * ratio - math.log1p(-R / rho)
-            # A series may begin with zeros: look at 20 terms at least.
-            if n >= 20 and tail < largest + math.log(np.finfo(float).eps):
-                return terms
-        raise ValueError("X is too near the radius of convergence: the "
-                         "series needs more than 100 000 terms")
+            _check_coefficients(self.coefficients)
 
     def _sum(self, z, R):
         if R >= self.radius:
-            raise ValueError(f"X and Y must lie inside the radius of "
-                             f"convergence: ‖x‖² < {self.radius}, got "
-                             f"{R:.6g}")
+            raise ValueError("X and Y must lie inside the radius of conver"
+                             f"gence: ‖x‖² < {self.radius}, got {R:.6g}")
         value = np.zeros_like(z)
         with np.errstate(over="ignore", invalid="ignore"):
-            for a in reversed(self._terms(R)):
+            for a in reversed(_terms(self.coefficients, self.radius, R)):
                 value = value * z + a
         return _finite(value, "Taylor")
 
     def _gram(self, X, Y):
         X, Y = _both(X, Y)
-        largest = max(Linear().diag(X).max(), Linear().diag(Y).max())
+        largest = max(Linear().diag(Z).max() for Z in (X, Y))
         return self._sum(X @ Y.T, largest)
 
     def diag(self, X):
@@ -945,7 +961,7 @@ class Taylor(Kernel):
         return self._sum(z, z.max())
 
 
-# %% [16] The Gaussian kernel, three ways
+# %% [31] The Gaussian kernel, three ways
 def squared_distances(X, Y) -> np.ndarray:
     """The matrix of ‖x_i - y_j‖² (:prf:ref:`thm-gaussian`).
 
@@ -972,6 +988,7 @@ def squared_distances(X, Y) -> np.ndarray:
     return D
 
 
+# %% [32] The Gaussian kernel, three ways
 @dataclass(frozen=True)
 class Gaussian(Kernel):
     """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`).
@@ -1002,7 +1019,7 @@ class Gaussian(Kernel):
         return np.ones(len(as_points(X)))
 
 
-# %% [17] Features one can list, and a Poisson law
+# %% [33] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
     """Features of the Gaussian kernel up to a degree
     (:prf:ref:`thm-poisson`).
@@ -1029,7 +1046,7 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
         for n in range(degree + 1)])
 
 
-# %% [18] Features one can draw
+# %% [34] Features one can draw
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     """Values Φ(x_i)(t_j) of the feature functions in L2
     (:prf:ref:`prop-gaussian-l2`).
@@ -1051,7 +1068,7 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 
 
-# %% [19] More kernels on $\R^d$ from features
+# %% [35] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class Laplace(Kernel):
     """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
@@ -1072,6 +1089,7 @@ class Laplace(Kernel):
         return np.ones(len(as_points(X)))
 
 
+# %% [36] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class _ByCoordinate(Kernel):
     width: float = 1.0
@@ -1098,6 +1116,7 @@ class Sinc(_ByCoordinate):
         return np.sinc(t)
 
 
+# %% [37] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
     """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
@@ -1127,7 +1146,7 @@ class BSpline(_ByCoordinate):
         return np.nan_to_num(spline(t)) / spline(0.0)
 
 
-# %% [20] Products with a Gram matrix
+# %% [38] Products with a Gram matrix
 def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """The product K(X, Y) W, a tile at a time (:prf:ref:`prop-tiles`).
 
@@ -1162,7 +1181,7 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     return KW[:, 0] if single else KW
 
 
-# %% [21] The sigmoid "kernel"
+# %% [39] The sigmoid "kernel"
 @dataclass(frozen=True)
 class Sigmoid(Kernel):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0

@@ -4,6 +4,9 @@
   module's entry on the API page.
 * ``{concordance}`` renders ``book/concordance.csv`` as one table a chapter,
   with links to the statements and to the functions.
+* ``{statements}`` lists every numbered statement of the book, in its order.
+* A folded proof gets the title that the folding needs, and each proof an
+  identity of its own: sphinx-proof gives every proof the same one.
 * On the API page a private base class gives way to its public ancestor, and
   a module's docstring to the page's own words.
 """
@@ -15,6 +18,8 @@ import rkhs_lit
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.util.docutils import SphinxDirective
+from sphinx_proof.nodes import proof_node
+from tangle import pages
 
 STATEMENTS = ("thm", "lem", "def", "prop", "cor", "exm", "rem", "alg")
 # Prefix of a label -> the domain and role that refer to it.
@@ -50,6 +55,48 @@ def caption_exported_cells(app, doctree):
         if "tag_export" in cell["classes"]:
             link = reference("py", "mod", module, module, docname)
             cell.insert(0, nodes.paragraph("", "", link, classes=["export"]))
+
+
+def prepare_proofs(app, doctree):
+    """Number the proofs of a page, and give folded ones a title."""
+    for number, proof in enumerate(doctree.findall(proof_node), start=1):
+        box = proof[0]
+        box["ids"] = [f"proof-{number}"]
+        box["classes"].append("argument")
+        if "dropdown" not in box["classes"]:
+            continue
+        word = next(box.findall(nodes.Text))
+        word.parent.replace(word, nodes.Text(word.removeprefix("Proof. ")))
+        box.insert(0, nodes.title("", "Proof"))
+
+
+class statements(nodes.General, nodes.Element):
+    """Stands for the list of statements until all pages have been read."""
+
+
+class Statements(SphinxDirective):
+    def run(self):
+        return [statements()]
+
+
+def list_statements(app, doctree, docname):
+    """Replace each ``statements`` node by the list, with numbers and links."""
+    places = list(doctree.findall(statements))
+    if not places:
+        return
+    items = nodes.bullet_list(classes=["statements"])
+    for page in (f"book/{name}" for name in pages()):
+        found = app.env.get_doctree(page).findall(lambda n: "countertype" in n)
+        for node in found:
+            kind, label = node["countertype"], node["ids"][0]
+            number = app.env.toc_fignumbers.get(page, {}).get(kind, {}).get(label)
+            name = f"{node['realtype'].title()} {'.'.join(map(str, number or ()))}"
+            uri = app.builder.get_relative_uri(docname, page) + f"#{label}"
+            link = nodes.reference("", name, internal=True, refuri=uri)
+            title = [child.deepcopy() for child in node[0].children]
+            items += nodes.list_item("", nodes.paragraph("", "", link, *title))
+    for place in places:
+        place.replace_self(items if items.children else [])
 
 
 def name_public_bases(app, name, obj, options, bases):
@@ -141,7 +188,11 @@ class Concordance(SphinxDirective):
 
 def setup(app):
     app.connect("doctree-read", caption_exported_cells)
+    app.connect("doctree-read", prepare_proofs)
+    app.connect("doctree-resolved", list_statements)
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-process-docstring", drop_module_docstring)
+    app.add_node(statements)
     app.add_directive("concordance", Concordance)
+    app.add_directive("statements", Statements)
     return {"version": "1", "parallel_read_safe": True}
