@@ -62,7 +62,9 @@ test: $(ENVIRONMENT)  ## run everything that must hold
 	$(say) "Everything holds."
 
 lab: $(ENVIRONMENT)  ## open the chapters in JupyterLab
-	cd book && ../$(BIN)/jupyter lab
+	# Without the two options JupyterLab asks the internet for news.
+	cd book && ../$(BIN)/jupyter lab --LabApp.news_url= \
+	  --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate
 
 tangle: $(ENVIRONMENT)  ## write the package from the book
 	$(BIN)/python tools/tangle.py

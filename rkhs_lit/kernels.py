@@ -132,8 +132,10 @@ class Definiteness:
 
     Attributes
     ----------
-    positive_definite, strict : bool
-        Whether a'Ka >= 0 for all a, and a'Ka > 0 for all a except 0.
+    positive_definite : bool
+        Whether a'Ka >= 0 for all a.
+    strict : bool
+        Whether a'Ka > 0 for all a except 0.
     reason : str
         A sentence that says why.
     witness : (n,) array or None

@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 import rkhs_lit
-from execute import METADATA
+from execute import METADATA, macros
 from tangle import ROOT, chapters, pages, read_notebook
 
 BOOK = ROOT / "book"
@@ -112,6 +112,15 @@ def test_notebook_carries_nothing_of_the_machine_it_ran_on(name):
         assert "execution" not in cell.metadata, (
             f"book/{name}.ipynb, cell {number} stores timings: {advice}"
         )
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_carries_the_macros_of_the_book(name):
+    first = NOTEBOOKS[name].cells[0]
+    assert first.id == "macros" and first.source == macros(), (
+        f"book/{name}.ipynb does not have the macros of _config.yml in its first "
+        f'cell: run `make execute CHAPTERS="{name}"`'
+    )
 
 
 def texts(cell):

@@ -4,12 +4,16 @@
 
 What depends on the machine or the moment (timings, kernel names, versions)
 is removed, so that a second run changes nothing but what really changed.
+
+The first cell of each notebook carries the macros of ``_config.yml`` for
+JupyterLab, which cannot read them there; pages of the book leave it out.
 """
 
 import sys
 import time
 
 import nbformat
+import yaml
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from tangle import ROOT, TangleError, pages, read_notebook
@@ -24,9 +28,24 @@ METADATA = {
 }
 
 
+def macros():
+    """The macros of the book as MyST front matter."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
+    tex = config["sphinx"]["config"]["mathjax3_config"]["tex"]["macros"]
+    # KaTeX counts the arguments itself, MathJax wants [body, number].
+    math = {f"\\{k}": v if isinstance(v, str) else v[0] for k, v in tex.items()}
+    text = yaml.safe_dump({"math": math}, sort_keys=False, width=1000)
+    return f"---\n{text}---"
+
+
 def execute(path):
     """Run the notebook at path and write it back, without moving parts."""
     notebook = read_notebook(path)
+    if notebook.cells[0].id != "macros":
+        hidden = {"tags": ["remove-cell"]}
+        cell = nbformat.v4.new_markdown_cell(id="macros", metadata=hidden)
+        notebook.cells.insert(0, cell)
+    notebook.cells[0].source = macros()
     client = NotebookClient(
         notebook,
         kernel_name="python3",

@@ -115,7 +115,7 @@ def drop_module_docstring(app, what, name, obj, options, lines):
 class Concordance(SphinxDirective):
     """The rows of concordance.csv, chapter by chapter."""
 
-    HEADS = {"where": 22, "what": 34, "label": 16, "function": 14, "test": 14}
+    HEADS = {"where": 15, "what": 24, "label": 17, "function": 18, "test": 26}
     TITLES = ("Source", "Result", "Here", "Function", "Test")
 
     def run(self):
@@ -155,7 +155,7 @@ class Concordance(SphinxDirective):
             body += line
         group += [nodes.thead("", head), body]
         title = nodes.title("", "", nodes.Text("Chapter "), link)
-        return nodes.table("", title, group, classes=["concordance"])
+        return nodes.table("", title, group, classes=["concordance", "colwidths-given"])
 
     def words(self, column, row):
         """The contents of one field."""
