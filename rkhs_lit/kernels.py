@@ -118,11 +118,6 @@ def _finite(K, name):
     return K
 
 
-def _power(K, m, name):
-    with np.errstate(over="ignore"):
-        return _finite(K ** int(m), name)
-
-
 # %% [5] A check that explains itself
 @dataclass(frozen=True, eq=False)
 class Definiteness:
@@ -177,7 +172,7 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
     K : (n, n) array
     tol : float, optional
         What counts as zero; by default n times the machine precision
-        times the largest entry.
+        times the largest sum of absolute values in a row.
 
     Returns
     -------
@@ -193,7 +188,7 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
     if K.shape != (n, n):
         raise ValueError(f"K must be square, got shape {K.shape}")
     if tol is None:
-        tol = n * np.finfo(float).eps * np.abs(K).max()
+        tol = n * np.finfo(float).eps * np.abs(K).sum(axis=1).max()
     tol = _nonnegative(tol, "tol")
 
     gap = np.abs(K - K.T)
@@ -216,65 +211,7 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
                         None, smallest)
 
 
-# %% [8] Gram matrices too large to store
-TILE = 256
-
-
-def _tiles(n: int, m: int | None) -> Iterator[tuple[slice, slice]]:
-    rows, columns = ([slice(a, min(a + TILE, size))
-                      for a in range(0, size, TILE)]
-                     for size in (n, m or n))
-    if m is not None:
-        return product(rows, columns)
-    return ((i, j) for u, i in enumerate(rows) for j in rows[u:])
-
-
-# %% [9] Gram matrices too large to store
-def reduce_tiles(visit: Callable, start: Callable, n: int,
-                 m: int | None = None):
-    """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
-
-    Parameters
-    ----------
-    visit : function of (total, rows, columns)
-        Adds, in place, what the tile with these two slices contributes.
-    start : function
-        ``start()`` makes an empty total; every core gets its own.
-    n, m : int
-        Shape of the matrix. Without `m` the matrix is n × n and
-        symmetric: only tiles on and above the diagonal are visited,
-        and `visit` adds the mirrored tile too where rows != columns.
-
-    Returns
-    -------
-    The sum of the totals.
-
-    Examples
-    --------
-    >>> def visit(total, i, j):
-    ...     total[i] += j.stop - j.start
-    >>> reduce_tiles(visit, lambda: np.zeros(600), 600, 1000)[:3]
-    array([1000., 1000., 1000.])
-    """
-    _callable(visit, "visit")
-    _callable(start, "start")
-    _whole(n, "n", 1)
-    if m is not None:
-        _whole(m, "m", 1)
-
-    workers = os.cpu_count() or 1
-
-    def work(worker):
-        total = start()
-        for i, j in islice(_tiles(n, m), worker, None, workers):
-            visit(total, i, j)
-        return total
-
-    with ThreadPoolExecutor(workers) as pool:
-        return sum(pool.map(work, range(workers)))
-
-
-# %% [10] The type `Kernel`
+# %% [8] The type `Kernel`
 class _Algebra:
     # NumPy numbers must leave ``c * k`` to this class.
     __array_ufunc__ = None
@@ -283,6 +220,11 @@ class _Algebra:
         if not isinstance(other, Kernel):
             return NotImplemented
         return Sum(self, other)
+
+    def __radd__(self, other):
+        # sum([k1, k2]) starts from 0.
+        return self if isinstance(other, Real) and other == 0 else (
+            NotImplemented)
 
     def __mul__(self, other):
         if isinstance(other, Kernel):
@@ -300,29 +242,33 @@ class _Algebra:
                          "with is_positive_definite")
 
 
-# %% [11] The type `Kernel`
+# %% [9] The type `Kernel`
+TILE = 256
+
+
 class Kernel(_Algebra):
     """A function k(x, y) of two points (:prf:ref:`def-kernel`).
 
     ``k(X)`` and ``k(X, Y)`` are Gram matrices, ``k.diag(X)`` is the
     diagonal. New kernels come by ``k + l``, ``c * k`` with c >= 0,
-    ``k * l`` and ``k ** m``. A subclass defines ``_gram(X, Y)`` for
-    blocks of points, and ``diag(X)``.
+    ``k * l`` and ``k ** m``. A subclass defines ``_gram(X, Y)``, and
+    for speed ``_diag(X)``, for points that ``_prepare`` has checked.
     """
 
-    #: False for a function that is known not to be a kernel.
+    #: False for a function that is not known to be a kernel.
     positive_definite = True
 
     def __call__(self, X, Y=None) -> np.ndarray:
-        X, mirrored = as_sequence(X, "X"), Y is None
-        Y = X if mirrored else as_sequence(Y, "Y")
+        mirrored = Y is None or Y is X
+        X = self._prepare(X, "X")
+        Y = X if mirrored else self._prepare(Y, "Y")
         n, m = len(X), len(Y)
         if max(n, m) <= TILE:
-            return self._gram(X, Y)
+            return self._block(X, Y)
         K = np.empty((n, m))
 
         def fill(total, i, j):
-            K[i, j] = self._gram(X[i], Y[j])
+            K[i, j] = self._block(X[i], Y[j])
             if mirrored:
                 K[j, i] = K[i, j].T
 
@@ -331,24 +277,41 @@ class Kernel(_Algebra):
 
     def diag(self, X) -> np.ndarray:
         """The numbers k(x, x), without the Gram matrix."""
-        raise NotImplementedError
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _finite(self._diag(self._prepare(X, "X")), "the kernel")
+
+    def _block(self, X, Y):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _finite(self._gram(X, Y), "the kernel")
+
+    def _prepare(self, X, name):
+        return as_sequence(X, name)
 
     def _gram(self, X, Y) -> np.ndarray:
         raise NotImplementedError
 
+    def _diag(self, X) -> np.ndarray:
+        return np.array([self._gram(X[i:i + 1], X[i:i + 1])[0, 0]
+                         for i in range(len(X))])
 
-# %% [12] The type `Kernel`
-def _both(X, Y) -> tuple[np.ndarray, np.ndarray]:
-    x = as_points(X, "X")
-    y = x if Y is X else as_points(Y, "Y")
-    if x.shape[1] != y.shape[1]:
-        raise ValueError(f"Y must have points in dimension {x.shape[1]} "
-                         f"like X, got dimension {y.shape[1]}")
-    return x, y
+
+# %% [10] The type `Kernel`
+class _OnVectors(Kernel):
+    def _prepare(self, X, name):
+        return as_points(X, name)
+
+    def _diag(self, X):
+        return np.ones(len(X))
+
+
+def _same_dimension(X, Y):
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"Y must have points in dimension {X.shape[1]} "
+                         f"like X, got dimension {Y.shape[1]}")
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(_OnVectors):
     """The kernel ⟨x, y⟩ on R^d (:prf:ref:`def-kernel`).
 
     Examples
@@ -359,14 +322,14 @@ class Linear(Kernel):
     """
 
     def _gram(self, X, Y):
-        X, Y = _both(X, Y)
+        _same_dimension(X, Y)
         return X @ Y.T
 
-    def diag(self, X):
-        return np.sum(as_points(X) ** 2, axis=1)
+    def _diag(self, X):
+        return np.sum(X**2, axis=1)
 
 
-# %% [13] Kernels on documents, strings and anything else
+# %% [11] Kernels on documents, strings and anything else
 def words(document: str) -> Counter:
     """How often each word occurs (:prf:ref:`def-histogram`).
 
@@ -397,7 +360,7 @@ def substrings(p: int) -> Callable[[str], Counter]:
     return count
 
 
-# %% [14] Kernels on documents, strings and anything else
+# %% [12] Kernels on documents, strings and anything else
 def _sparse(rows, column):
     data = [float(v) for row in rows for v in row.values()]
     if not np.isfinite(data).all():
@@ -408,7 +371,7 @@ def _sparse(rows, column):
                      shape=(len(rows), max(1, len(column))))
 
 
-# %% [15] Kernels on documents, strings and anything else
+# %% [13] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
     """Σ_w φ_w(x) φ_w(y) for named features (:prf:ref:`def-histogram`).
@@ -431,8 +394,8 @@ class FeatureKernel(Kernel):
     def __post_init__(self):
         _callable(self.features, "features")
 
-    def _rows(self, X):
-        rows = [self.features(x) for x in X]
+    def _prepare(self, X, name):
+        rows = [self.features(x) for x in as_sequence(X, name)]
         for row in rows:
             if not isinstance(row, Mapping):
                 raise ValueError("features must return a mapping from "
@@ -442,20 +405,17 @@ class FeatureKernel(Kernel):
 
     def _gram(self, X, Y):
         column = {}
-        rows = self._rows(X)
-        other = rows if Y is X else self._rows(Y)
-        for row in (*rows, *other):
+        for row in (*X, *Y):
             for name in row:
                 column.setdefault(name, len(column))
-        F, G = (_sparse(r, column) for r in (rows, other))
-        return (F @ G.T).toarray()
+        return (_sparse(X, column) @ _sparse(Y, column).T).toarray()
 
-    def diag(self, X):
+    def _diag(self, X):
         return np.array([float(sum(v * v for v in row.values()))
-                         for row in self._rows(as_sequence(X))])
+                         for row in X])
 
 
-# %% [16] Kernels on documents, strings and anything else
+# %% [14] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
     """A kernel given by a Python function (:prf:ref:`def-kernel`).
@@ -481,18 +441,22 @@ class FunctionKernel(Kernel):
     def _gram(self, X, Y):
         K = np.empty((len(X), len(Y)))
         for i, j in product(range(len(X)), range(len(Y))):
-            # On one list of points, half of the calls are enough.
-            mirrored = Y is X and j < i
-            K[i, j] = K[j, i] if mirrored else self.function(X[i], Y[j])
+            # On one list of points half of the calls are enough, and
+            # the first column tests the promise of symmetry.
+            if Y is X and 0 < j < i:
+                K[i, j] = K[j, i]
+            else:
+                K[i, j] = self.function(X[i], Y[j])
+        if Y is X and not np.allclose(K[0], K[:, 0], equal_nan=True):
+            raise ValueError("function must be symmetric in its arguments")
         return _finite(K, "function")
 
-    def diag(self, X):
-        X = as_sequence(X)
+    def _diag(self, X):
         return _finite(np.array([float(self.function(x, x)) for x in X]),
                        "function")
 
 
-# %% [17] Kernels on documents, strings and anything else
+# %% [15] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class Delta(Kernel):
     """1 where x = y, 0 elsewhere, on any set (:prf:ref:`lem-delta`).
@@ -502,23 +466,31 @@ class Delta(Kernel):
            [1., 1., 0.]])
     """
 
+    def _prepare(self, X, name):
+        # Rows become tuples; a point of the line is a plain number.
+        X = as_sequence(X, name)
+        items = X.tolist() if isinstance(X, np.ndarray) else list(X)
+        keys = [x if not isinstance(x, (list, np.ndarray)) else tuple(x)
+                if len(x) > 1 else x[0] for x in items]
+        try:
+            repeated = {key: key for key in keys}
+        except TypeError:
+            raise ValueError(f"{name} must hold hashable objects") from None
+        if any(key != key for key in repeated):
+            raise ValueError(f"{name} must not hold NaN")
+        return keys
+
     def _gram(self, X, Y):
         number = {}
         x, y = ([number.setdefault(key, len(number)) for key in keys]
-                for keys in (self._keys(X), self._keys(Y)))
+                for keys in (X, Y))
         return np.equal.outer(x, y).astype(float)
 
-    @staticmethod
-    def _keys(X):
-        if isinstance(X, np.ndarray):
-            return map(tuple, X.reshape(len(X), -1).tolist())
-        return X
-
-    def diag(self, X):
-        return np.ones(len(as_sequence(X)))
+    def _diag(self, X):
+        return np.ones(len(X))
 
 
-# %% [18] The rules as code
+# %% [16] The rules as code
 @dataclass(frozen=True)
 class _Two(Kernel):
     first: Kernel
@@ -533,26 +505,16 @@ class _Two(Kernel):
         return (self.first.positive_definite
                 and self.second.positive_definite)
 
+    def _prepare(self, X, name):
+        return Pairs(self.first._prepare(X, name),
+                     self.second._prepare(X, name))
 
-class Sum(_Two):
-    """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
+    def _parts(self, X, Y):
+        return (self.first._gram(X.first, Y.first),
+                self.second._gram(X.second, Y.second))
 
-    def _gram(self, X, Y):
-        return self.first(X, Y) + self.second(X, Y)
-
-    def diag(self, X):
-        return self.first.diag(X) + self.second.diag(X)
-
-
-class Product(_Two):
-    """The kernel k1(x, y) k2(x, y) (:prf:ref:`thm-product`); write
-    ``k1 * k2``."""
-
-    def _gram(self, X, Y):
-        return self.first(X, Y) * self.second(X, Y)
-
-    def diag(self, X):
-        return self.first.diag(X) * self.second.diag(X)
+    def _diagonals(self, X):
+        return self.first._diag(X.first), self.second._diag(X.second)
 
 
 def _kernel(k, name):
@@ -560,7 +522,7 @@ def _kernel(k, name):
         raise ValueError(f"{name} must be a Kernel, got {type(k).__name__}")
 
 
-# %% [19] The rules as code
+# %% [17] The rules as code
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Points (x_i, y_i) of a product set (:prf:ref:`thm-product`).
@@ -594,8 +556,34 @@ class Pairs:
         return Pairs(x, y) if isinstance(index, slice) else (x, y)
 
 
-# %% [20] The rules as code
-class TensorProduct(_Two):
+# %% [18] The rules as code
+class Sum(_Two):
+    """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
+
+    def _gram(self, X, Y):
+        K, L = self._parts(X, Y)
+        return K + L
+
+    def _diag(self, X):
+        k, l = self._diagonals(X)
+        return k + l
+
+
+class Product(_Two):
+    """The kernel k1(x, y) k2(x, y) (:prf:ref:`thm-product`); write
+    ``k1 * k2``."""
+
+    def _gram(self, X, Y):
+        K, L = self._parts(X, Y)
+        return K * L
+
+    def _diag(self, X):
+        k, l = self._diagonals(X)
+        return k * l
+
+
+# %% [19] The rules as code
+class TensorProduct(Product):
     """k1(x, x') k2(y, y') on pairs (:prf:ref:`thm-product`).
 
     Examples
@@ -607,24 +595,15 @@ class TensorProduct(_Two):
            [3., 0., 9.]])
     """
 
-    def _gram(self, X, Y):
-        X, Y = self._pairs(X, "X"), self._pairs(Y, "Y")
-        return (self.first(X.first, Y.first)
-                * self.second(X.second, Y.second))
-
-    def diag(self, X):
-        X = self._pairs(X, "X")
-        return self.first.diag(X.first) * self.second.diag(X.second)
-
-    @staticmethod
-    def _pairs(X, name):
+    def _prepare(self, X, name):
         if not isinstance(X, Pairs):
             raise ValueError(f"{name} must be Pairs(x, y), got "
                              f"{type(X).__name__}")
-        return X
+        return Pairs(self.first._prepare(X.first, name),
+                     self.second._prepare(X.second, name))
 
 
-# %% [21] The rules as code
+# %% [20] The rules as code
 class _One(Kernel):
     def __post_init__(self):
         _kernel(self.kernel, "kernel")
@@ -632,6 +611,9 @@ class _One(Kernel):
     @property
     def positive_definite(self):
         return self.kernel.positive_definite
+
+    def _prepare(self, X, name):
+        return self.kernel._prepare(X, name)
 
 
 @dataclass(frozen=True)
@@ -646,10 +628,10 @@ class Scaled(_One):
         _nonnegative(self.c, "c", ": with c < 0 the diagonal is negative")
 
     def _gram(self, X, Y):
-        return self.c * self.kernel(X, Y)
+        return self.c * self.kernel._gram(X, Y)
 
-    def diag(self, X):
-        return self.c * self.kernel.diag(X)
+    def _diag(self, X):
+        return self.c * self.kernel._diag(X)
 
 
 @dataclass(frozen=True)
@@ -664,13 +646,13 @@ class Power(_One):
         _whole(self.m, "m", 0)
 
     def _gram(self, X, Y):
-        return _power(self.kernel(X, Y), self.m, "the power")
+        return self.kernel._gram(X, Y) ** int(self.m)
 
-    def diag(self, X):
-        return _power(self.kernel.diag(X), self.m, "the power")
+    def _diag(self, X):
+        return self.kernel._diag(X) ** int(self.m)
 
 
-# %% [22] The rules as code
+# %% [21] The rules as code
 @dataclass(frozen=True)
 class Mapped(_One):
     """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`).
@@ -689,22 +671,22 @@ class Mapped(_One):
         super().__post_init__()
         _callable(self.map, "map")
 
-    def _gram(self, X, Y):
-        x = self._image(X)
-        return self.kernel(x, x if Y is X else self._image(Y))
-
-    def diag(self, X):
-        return self.kernel.diag(self._image(X))
-
-    def _image(self, X):
+    def _prepare(self, X, name):
+        X = as_sequence(X, name)
         image = self.map(X)
         if len(image) != len(X):
             raise ValueError(f"map must return one point for each of "
                              f"{len(X)} points, got {len(image)}")
-        return image
+        return self.kernel._prepare(image, name)
+
+    def _gram(self, X, Y):
+        return self.kernel._gram(X, Y)
+
+    def _diag(self, X):
+        return self.kernel._diag(X)
 
 
-# %% [23] The rules as code
+# %% [22] The rules as code
 @dataclass(frozen=True)
 class Conjugated(_One):
     """The kernel f(x) k(x, y) f(y) (:prf:ref:`lem-conjugation`).
@@ -723,22 +705,23 @@ class Conjugated(_One):
         super().__post_init__()
         _callable(self.function, "function")
 
-    def _gram(self, X, Y):
-        return (np.outer(self._values(X), self._values(Y))
-                * self.kernel(X, Y))
-
-    def diag(self, X):
-        return self._values(X) ** 2 * self.kernel.diag(X)
-
-    def _values(self, X):
+    def _prepare(self, X, name):
+        X = as_sequence(X, name)
         f = np.asarray(self.function(X), dtype=float)
         if f.shape != (len(X),):
             raise ValueError(f"function must return {len(X)} numbers, got "
                              f"shape {f.shape}")
-        return _finite(f, "function")
+        return Pairs(_finite(f, "function"), self.kernel._prepare(X, name))
+
+    def _gram(self, X, Y):
+        return np.outer(X.first, Y.first) * self.kernel._gram(X.second,
+                                                              Y.second)
+
+    def _diag(self, X):
+        return X.first**2 * self.kernel._diag(X.second)
 
 
-# %% [24] The rules as code
+# %% [23] The rules as code
 def normalised(kernel: Kernel) -> Kernel:
     """k(x, y) / √(k(x, x) k(y, y)), the cosine between features
     (:prf:ref:`lem-conjugation`).
@@ -759,9 +742,9 @@ def normalised(kernel: Kernel) -> Kernel:
     return Conjugated(kernel, f)
 
 
-# %% [25] Polynomial kernels, and all their monomials
+# %% [24] Polynomial kernels, and all their monomials
 @dataclass(frozen=True)
-class Polynomial(Kernel):
+class Polynomial(_OnVectors):
     """The kernel (⟨x, y⟩ + c)^degree (:prf:ref:`lem-polynomial`).
 
     Parameters
@@ -780,14 +763,13 @@ class Polynomial(Kernel):
         _nonnegative(self.c, "c", ": with c < 0 it is no kernel")
 
     def _gram(self, X, Y):
-        X, Y = _both(X, Y)
-        return _power(X @ Y.T + self.c, self.degree, "Polynomial")
+        return (Linear()._gram(X, Y) + self.c) ** int(self.degree)
 
-    def diag(self, X):
-        return _power(Linear().diag(X) + self.c, self.degree, "Polynomial")
+    def _diag(self, X):
+        return (Linear()._diag(X) + self.c) ** int(self.degree)
 
 
-# %% [26] Polynomial kernels, and all their monomials
+# %% [25] Polynomial kernels, and all their monomials
 def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     """All monomials, weighted so that their inner products are
     (⟨x, y⟩ + c)^degree (:prf:ref:`thm-monomials`).
@@ -829,7 +811,7 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     return _finite(features, "degree")
 
 
-# %% [27] Volterra filters are linear
+# %% [26] Volterra filters are linear
 def lag_vectors(signal, memory: int) -> np.ndarray:
     """The last `memory` values at each time, newest first
     (:prf:ref:`prop-volterra`).
@@ -859,30 +841,29 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
         raise ValueError(f"memory must be at most the signal's length "
                          f"{len(signal)}, got {memory}")
     windows = np.lib.stride_tricks.sliding_window_view(signal[:, 0], memory)
-    return windows[:, ::-1]
+    return windows[:, ::-1].copy()
 
 
-# %% [28] Taylor series
+# %% [27] Taylor series
 @dataclass(frozen=True)
-class Exponential(Kernel):
+class Exponential(_OnVectors):
     """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
 
     def _gram(self, X, Y):
-        X, Y = _both(X, Y)
-        return self._exp(X @ Y.T)
+        return self._exp(Linear()._gram(X, Y))
 
-    def diag(self, X):
-        return self._exp(Linear().diag(X))
+    def _diag(self, X):
+        return self._exp(Linear()._diag(X))
 
     @staticmethod
     def _exp(z):
-        if z.max() > 709:
+        if not z.max() < 709:
             raise ValueError("X must be smaller: exp⟨x, y⟩ overflows at "
                              f"⟨x, y⟩ = {z.max():.6g}")
         return np.exp(z)
 
 
-# %% [29] Taylor series
+# %% [28] Taylor series
 def _check_coefficients(coefficients):
     if np.ndim(coefficients) != 1 or len(coefficients) == 0:
         raise ValueError("coefficients must be a sequence of numbers or a "
@@ -897,27 +878,31 @@ def _terms(coefficients, radius, R):
         return [float(a) for a in coefficients]
     rho = 2 * R if radius == np.inf else math.sqrt(R * radius)
     ratio = math.log(R / rho) if R > 0 else -np.inf
-    terms, bound, largest = [], -np.inf, -np.inf
+    terms, bound, largest, last = [], -np.inf, -np.inf, (0, np.inf)
     for n in range(100_000):
         a = _nonnegative(coefficients(n), f"coefficients: a_{n}")
         terms.append(a)
         if R == 0:
             return terms
         if a > 0:
-            power = math.log(a) + n * math.log(R)
-            largest = max(largest, power)             # of a_n R^n
+            power = math.log(a) + n * math.log(R)     # of a_n R^n
+            largest, last = max(largest, power), (n, power)
             bound = max(bound, power - n * ratio)     # of a_n rho^n
+        tiny = largest + math.log(np.finfo(float).eps)
         tail = bound + (n + 1) * ratio - math.log1p(-R / rho)
-        # A series may begin with zeros: look at 20 terms at least.
-        if n >= 20 and tail < largest + math.log(np.finfo(float).eps):
+        if n >= 20 and max(tail, last[1]) < tiny:
             return terms
+        if n > last[0] + 50:
+            raise ValueError("coefficients vanish before the series has "
+                             "converged: they underflow or have a gap; "
+                             "give them as a sequence")
     raise ValueError("X is too near the radius of convergence: the series "
                      "needs more than 100 000 terms")
 
 
-# %% [30] Taylor series
+# %% [29] Taylor series
 @dataclass(frozen=True)
-class Taylor(Kernel):
+class Taylor(_OnVectors):
     """The kernel Σ a_n ⟨x, y⟩^n with a_n >= 0 (:prf:ref:`thm-taylor`).
 
     Parameters
@@ -938,32 +923,33 @@ class Taylor(Kernel):
     radius: float = np.inf
 
     def __post_init__(self):
-        if not self.radius > 0:
-            raise ValueError(f"radius must be positive, got {self.radius}")
+        if not (isinstance(self.radius, Real) and self.radius > 0):
+            raise ValueError(f"radius must be positive, got {self.radius!r}")
         if not callable(self.coefficients):
             _check_coefficients(self.coefficients)
 
-    def _sum(self, z, R):
-        if R >= self.radius:
+    def _sum(self, z, *squares):
+        largest = max(square.max() for square in squares)
+        if not largest < self.radius:
             raise ValueError("X and Y must lie inside the radius of conver"
-                             f"gence: ‖x‖² < {self.radius}, got {R:.6g}")
+                             f"gence: ‖x‖² < {self.radius}, got "
+                             f"{largest:.6g}")
+        R = math.sqrt(math.prod(square.max() for square in squares))
         value = np.zeros_like(z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for a in reversed(_terms(self.coefficients, self.radius, R)):
-                value = value * z + a
-        return _finite(value, "Taylor")
+        for a in reversed(_terms(self.coefficients, self.radius, R)):
+            value = value * z + a
+        return value
 
     def _gram(self, X, Y):
-        X, Y = _both(X, Y)
-        largest = max(Linear().diag(Z).max() for Z in (X, Y))
-        return self._sum(X @ Y.T, largest)
+        k = Linear()
+        return self._sum(k._gram(X, Y), k._diag(X), k._diag(Y))
 
-    def diag(self, X):
-        z = Linear().diag(X)
-        return self._sum(z, z.max())
+    def _diag(self, X):
+        z = Linear()._diag(X)
+        return self._sum(z, z, z)
 
 
-# %% [31] The Gaussian kernel, three ways
+# %% [30] The Gaussian kernel, and two of its feature maps
 def squared_distances(X, Y) -> np.ndarray:
     """The matrix of ‖x_i - y_j‖² (:prf:ref:`thm-gaussian`).
 
@@ -976,23 +962,23 @@ def squared_distances(X, Y) -> np.ndarray:
     (n, m) array
         Accurate also for points that nearly coincide.
     """
-    X, Y = _both(X, Y)
+    X, Y = as_points(X, "X"), as_points(Y, "Y")
+    _same_dimension(X, Y)
     if X.shape[1] <= 64:
         return cdist(X, Y, "sqeuclidean")
     middle = Y.mean(axis=0)
     X, Y = X - middle, Y - middle
-    sizes = np.sum(X**2, axis=1)[:, None] + np.sum(Y**2, axis=1)
-    D = X @ Y.T
-    D *= -2
-    D += sizes
-    if (D < 1e-6 * sizes).any():
+    k = Linear()
+    sizes = np.add.outer(k._diag(X), k._diag(Y))
+    D = sizes - 2 * k._gram(X, Y)
+    if not (D >= 1e-6 * sizes).all():
         return cdist(X, Y, "sqeuclidean")
     return D
 
 
-# %% [32] The Gaussian kernel, three ways
+# %% [31] The Gaussian kernel, and two of its feature maps
 @dataclass(frozen=True)
-class Gaussian(Kernel):
+class Gaussian(_OnVectors):
     """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`).
 
     Parameters
@@ -1017,11 +1003,8 @@ class Gaussian(Kernel):
         D *= -0.5 / self.sigma**2
         return np.exp(D, out=D)
 
-    def diag(self, X):
-        return np.ones(len(as_points(X)))
 
-
-# %% [33] Features one can list, and a Poisson law
+# %% [32] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
     """Features of the Gaussian kernel up to a degree
     (:prf:ref:`thm-poisson`).
@@ -1048,7 +1031,7 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
         for n in range(degree + 1)])
 
 
-# %% [34] Features one can draw
+# %% [33] Features one can draw
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     """Values Φ(x_i)(t_j) of the feature functions in L2
     (:prf:ref:`prop-gaussian-l2`).
@@ -1070,9 +1053,9 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 
 
-# %% [35] More kernels on $\R^d$ from features
+# %% [34] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
-class Laplace(Kernel):
+class Laplace(_OnVectors):
     """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
 
     The norm is Euclidean; scikit-learn's ``laplacian_kernel`` sums
@@ -1087,27 +1070,21 @@ class Laplace(Kernel):
     def _gram(self, X, Y):
         return np.exp(-np.sqrt(squared_distances(X, Y)) / self.sigma)
 
-    def diag(self, X):
-        return np.ones(len(as_points(X)))
 
-
-# %% [36] More kernels on $\R^d$ from features
+# %% [35] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
-class _ByCoordinate(Kernel):
+class _ByCoordinate(_OnVectors):
     width: float = 1.0
 
     def __post_init__(self):
         _positive(self.width, "width")
 
     def _gram(self, X, Y):
-        X, Y = _both(X, Y)
+        _same_dimension(X, Y)
         K = np.ones((len(X), len(Y)))
         for x, y in zip(X.T, Y.T):
             K *= self._profile(np.subtract.outer(x, y) / self.width)
         return K
-
-    def diag(self, X):
-        return np.ones(len(as_points(X)))
 
 
 @dataclass(frozen=True)
@@ -1118,7 +1095,7 @@ class Sinc(_ByCoordinate):
         return np.sinc(t)
 
 
-# %% [37] More kernels on $\R^d$ from features
+# %% [36] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
     """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
@@ -1148,7 +1125,61 @@ class BSpline(_ByCoordinate):
         return np.nan_to_num(spline(t)) / spline(0.0)
 
 
-# %% [38] Products with a Gram matrix
+# %% [37] Gram matrices too large to store
+def _tiles(n: int, m: int | None) -> Iterator[tuple[slice, slice]]:
+    rows, columns = ([slice(a, min(a + TILE, size))
+                      for a in range(0, size, TILE)]
+                     for size in (n, m or n))
+    if m is not None:
+        return product(rows, columns)
+    return ((i, j) for u, i in enumerate(rows) for j in rows[u:])
+
+
+# %% [38] Gram matrices too large to store
+def reduce_tiles(visit: Callable, start: Callable, n: int,
+                 m: int | None = None):
+    """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
+
+    Parameters
+    ----------
+    visit : function of (total, rows, columns)
+        Adds, in place, what the tile with these two slices contributes.
+    start : function
+        ``start()`` makes an empty total; every core gets its own.
+    n, m : int
+        Shape of the matrix. Without `m` the matrix is n × n and
+        symmetric: only tiles on and above the diagonal are visited,
+        and `visit` adds the mirrored tile too where rows != columns.
+
+    Returns
+    -------
+    The sum of the totals.
+
+    Examples
+    --------
+    >>> def visit(total, i, j):
+    ...     total[i] += j.stop - j.start
+    >>> reduce_tiles(visit, lambda: np.zeros(600), 600, 1000)[:3]
+    array([1000., 1000., 1000.])
+    """
+    _callable(visit, "visit")
+    _callable(start, "start")
+    n = _whole(n, "n", 1)
+    m = None if m is None else _whole(m, "m", 1)
+    tiles = math.ceil(n / TILE) * math.ceil((m or n) / TILE)
+    workers = min(os.cpu_count() or 1, tiles)
+
+    def work(worker):
+        total = start()
+        for i, j in islice(_tiles(n, m), worker, None, workers):
+            visit(total, i, j)
+        return total
+
+    with ThreadPoolExecutor(workers) as pool:
+        return sum(pool.map(work, range(workers)))
+
+
+# %% [39] Products with a Gram matrix
 def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """The product K(X, Y) W, a tile at a time (:prf:ref:`prop-tiles`).
 
@@ -1164,15 +1195,16 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     (n,) or (n, r) array
     """
     _kernel(kernel, "kernel")
-    X, mirrored = as_sequence(X, "X"), Y is None
-    Y = X if mirrored else as_sequence(Y, "Y")
+    mirrored = Y is None or Y is X
+    X = kernel._prepare(X, "X")
+    Y = X if mirrored else kernel._prepare(Y, "Y")
     single, W = np.ndim(W) == 1, as_points(W, "W")
     if len(W) != len(Y):
         raise ValueError(f"W must have one row for each of {len(Y)} points,"
                          f" got shape {W.shape}")
 
     def visit(total, i, j):
-        K = kernel(X[i], Y[j])
+        K = kernel._block(X[i], Y[j])
         total[i] += K @ W[j]
         if mirrored and i != j:
             total[j] += K.T @ W[i]
@@ -1183,9 +1215,9 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     return KW[:, 0] if single else KW
 
 
-# %% [39] The sigmoid "kernel"
+# %% [40] The sigmoid "kernel"
 @dataclass(frozen=True)
-class Sigmoid(Kernel):
+class Sigmoid(_OnVectors):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0
     (:prf:ref:`prop-sigmoid`)."""
 
@@ -1195,12 +1227,11 @@ class Sigmoid(Kernel):
 
     def __post_init__(self):
         _positive(self.a, "a")
-        if not np.isfinite(self.c):
-            raise ValueError(f"c must be finite, got {self.c}")
+        if not (isinstance(self.c, Real) and np.isfinite(self.c)):
+            raise ValueError(f"c must be a finite number, got {self.c!r}")
 
     def _gram(self, X, Y):
-        X, Y = _both(X, Y)
-        return np.tanh(self.a * (X @ Y.T) + self.c)
+        return np.tanh(self.a * Linear()._gram(X, Y) + self.c)
 
-    def diag(self, X):
-        return np.tanh(self.a * Linear().diag(X) + self.c)
+    def _diag(self, X):
+        return np.tanh(self.a * Linear()._diag(X) + self.c)

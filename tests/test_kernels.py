@@ -3,7 +3,8 @@
 import math
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
+from itertools import product as ordered
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def points(dimension=2, least=1, most=7):
 
 
 KERNELS = [
-    Linear(), Polynomial(3), Polynomial(2, c=0.0), Gaussian(0.8), Laplace(1.3),
+    Linear(), Polynomial(3, 2.5), Polynomial(2, c=0.0), Gaussian(0.8), Laplace(1.3),
     Exponential(), Taylor([1.0, 0.0, 2.0]), Delta(), Sinc(1.5), BSpline(1.2),
     BSpline(2.0, degree=1), Linear() + Gaussian(1.0), 2.5 * Laplace(1.0),
     Linear() * Gaussian(1.0), Gaussian(2.0) ** 3,
@@ -85,11 +86,10 @@ def sample(n=9, d=2, seed=0):
 
 def test_two_feature_maps_of_one_kernel():
     """exm-two-features: x and (x, x)/√2 have the same inner products."""
-    x = np.array([Fraction(n, 7) for n in (-3, 1, 5)])
-    # (x/√2)(y/√2) summed twice is 2 · xy/2, exactly.
-    twice = 2 * (np.outer(x, x) / 2)
-    assert (twice == np.outer(x, x)).all()
-    assert np.allclose(Linear()(x.astype(float)), np.outer(x, x).astype(float))
+    x = np.array([-3.0, 1.0, 5.0])
+    two = Mapped(Linear(), lambda x: np.column_stack([x, x]) / math.sqrt(2))
+    assert np.allclose(two(x), Linear()(x)) and np.allclose(two(x), np.outer(x, x))
+    assert not np.allclose(two._prepare(x, "X")[:, :1], x[:, None])
 
 
 @pytest.mark.parametrize("k", KERNELS, ids=lambda k: repr(k)[:40])
@@ -166,7 +166,7 @@ def test_the_witness_is_a_witness_exactly_when_an_eigenvalue_is_negative(A):
     K = A + A.T
     verdict = is_positive_definite(K)
     smallest = np.linalg.eigvalsh(K)[0]
-    tolerance = 4 * EPS * np.abs(K).max()
+    tolerance = 4 * EPS * np.abs(K).sum(axis=1).max()
     if smallest < -4 * tolerance:
         assert not verdict
     if smallest > 4 * tolerance:
@@ -176,6 +176,25 @@ def test_the_witness_is_a_witness_exactly_when_an_eigenvalue_is_negative(A):
         assert np.isclose(np.linalg.norm(a), 1)
         assert a @ K @ a < 0
         assert np.isclose(a @ K @ a, verdict.value, atol=1e-12)
+
+
+def test_the_check_accepts_kernels_with_ties_and_wide_gaussians():
+    """prop-witness: rounding is not taken for a witness."""
+    rng = np.random.default_rng(0)
+    for n in (50, 300):
+        ties = rng.integers(0, 3, size=(n, 2)).astype(float)
+        for k in (Delta(), Gaussian(1.0), Laplace(1.0), Polynomial(3)):
+            assert is_positive_definite(k(ties))
+        assert is_positive_definite(Gaussian(20.0)(rng.normal(size=(n, 2))))
+
+
+def test_a_visible_failure_has_a_witness_on_its_entries():
+    """prop-witness: one entry, or two."""
+    K = np.eye(5)
+    K[3, 3] = -1
+    assert np.array_equal(np.flatnonzero(is_positive_definite(K).witness), [3])
+    K[3, 3], K[1, 4], K[4, 1] = 1, 2, 2
+    assert np.array_equal(np.flatnonzero(is_positive_definite(K).witness), [1, 4])
 
 
 def test_tolerance_of_the_check_is_the_callers_to_set():
@@ -234,12 +253,20 @@ def test_a_failure_in_a_tile_reaches_the_caller():
     """prop-tiles: threads do not swallow errors."""
     X = sample(600)
     X[511, 0] = np.nan
-    with pytest.raises(ValueError, match="must be finite"):
+    with pytest.raises(ValueError, match="X must be finite, but row 511"):
         Gaussian(1.0)(X)
+    with pytest.raises(ValueError, match="not finite"):
+        FunctionKernel(lambda x, y: np.nan if x[0] == y[0] else 0.0)(sample(600))
 
 
-def test_memory_of_tiles_does_not_grow_with_the_matrix(monkeypatch):
-    """prop-tiles: no block larger than a tile is ever evaluated."""
+@pytest.mark.parametrize("call, entries", [
+    (lambda k: gram_dot(k, sample(900), sample(1100), np.ones(1100)), 900 * 1100),
+    (lambda k: gram_dot(k, sample(600), None, np.ones(600)), 600**2),
+    (lambda k: k(sample(600)), 600**2),
+    (lambda k: k(sample(100), sample(600)), 100 * 600),
+])
+def test_no_block_larger_than_a_tile_is_evaluated(monkeypatch, call, entries):
+    """prop-tiles, and symmetric matrices are computed by half."""
     sizes = []
     original = Gaussian._gram
 
@@ -248,9 +275,13 @@ def test_memory_of_tiles_does_not_grow_with_the_matrix(monkeypatch):
         return original(self, X, Y)
 
     monkeypatch.setattr(Gaussian, "_gram", spy)
-    gram_dot(Gaussian(1.0), sample(900), sample(1100), np.ones(1100))
+    call(Gaussian(1.0))
     assert max(max(s) for s in sizes) <= module.TILE
-    assert sum(a * b for a, b in sizes) == 900 * 1100
+    computed = sum(a * b for a, b in sizes)
+    if entries == 600**2:      # three blocks of 256, 256 and 88 points
+        diagonal = 2 * 256**2 + 88**2
+        entries = diagonal + (entries - diagonal) // 2
+    assert computed == entries
 
 
 # -- documents, strings, any objects --------------------------------------
@@ -259,6 +290,7 @@ def test_memory_of_tiles_does_not_grow_with_the_matrix(monkeypatch):
 def test_histogram_kernel_counts_words():
     """def-histogram."""
     documents = ["A dog, a DOG!", "the dog and the cat", "birds"]
+    assert words("Été, été; l'Éte") == {"été": 2, "l": 1, "éte": 1}
     names = sorted(set().union(*map(words, documents)))
     Phi = np.array([[words(d)[w] for w in names] for d in documents])
     k = FeatureKernel(words)
@@ -294,6 +326,9 @@ def test_histograms_work_in_tiles_and_through_every_rule():
 def test_delta_kernel_on_numbers_rows_and_strings():
     """lem-delta."""
     assert np.array_equal(Delta()([3, 1, 3]), [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
+    assert np.array_equal(Delta()([1, 2], np.array([1.0, 2.0])), np.eye(2))
+    assert np.array_equal(Delta()(np.array([[1.0], [2.0]]), [1, 2]), np.eye(2))
+    assert np.array_equal(Delta()(["a"], np.array(["a", "b"])), [[1, 0]])
     rows = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])
     assert np.array_equal(Delta()(rows), [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
     assert np.array_equal(Delta()(["a", "b"], ["b"]), [[0], [1]])
@@ -328,8 +363,10 @@ def test_operators_build_the_rules():
     assert k + l == Sum(k, l) and k * l == Product(k, l)
     assert 2.0 * k == Scaled(2.0, k) == k * 2.0 and k**3 == Power(k, 3)
     assert np.float64(2.0) * k == Scaled(2.0, k)
-    with pytest.raises(TypeError):
-        k + 1.0
+    assert sum([k, l]) == Sum(k, l)
+    for bad in (lambda: k + 1.0, lambda: 1.0 + k):
+        with pytest.raises(TypeError):
+            bad()
 
 
 def test_a_power_is_a_repeated_product():
@@ -347,6 +384,10 @@ def test_trace_argument_for_products():
                     for n in (3, 3, 4, 4))
     A, B = np.outer(u, v), np.outer(u2, v2)
     assert np.trace(A.T @ B) == (u @ u2) * (v @ v2)
+    # What the kernel computes is the inner product of these matrices.
+    pairs = Pairs(np.array([u, u2], float), np.array([v, v2], float))
+    K = TensorProduct(Linear(), Linear())(pairs)
+    assert K[0, 1] == float(np.sum(A * B)) and K[0, 0] == float(np.sum(A * A))
 
 
 def test_tensor_product_on_pairs_of_different_kinds():
@@ -357,6 +398,11 @@ def test_tensor_product_on_pairs_of_different_kinds():
     assert np.array_equal(k(pairs), expected)
     assert np.array_equal(k(pairs[:3], pairs), expected[:3])
     assert np.array_equal(k.diag(pairs), np.ones(300))
+    both = TensorProduct(Linear(), Polynomial(2))
+    numbers = Pairs(sample(4, 1), sample(4, 3, 1))
+    assert np.allclose(both.diag(numbers), both(numbers).diagonal())
+    assert np.allclose(both(numbers), Linear()(numbers.first)
+                       * Polynomial(2)(numbers.second))
     assert pairs[2] == (pairs.first[2], "a") and len(pairs) == 300
 
 
@@ -396,15 +442,15 @@ def test_normalised_kernel_is_the_cosine():
     Phi = polynomial_features(X, 2)
     cosine = Phi @ Phi.T / np.outer(*[np.linalg.norm(Phi, axis=1)] * 2)
     assert np.allclose(normalised(Polynomial(2))(X), cosine, rtol=1e-12)
-    with pytest.raises(ValueError, match="X must have"):
-        normalised(Linear())([0.0, 1.0])
+    with pytest.raises(ValueError, match="X must have.*point 1 has not"):
+        normalised(Linear())([2.0, 0.0, 1.0])
 
 
 def test_rules_remember_that_a_part_is_not_positive_definite():
     """prop-sigmoid: a rule needs kernels as its parts."""
     s, k = Sigmoid(1.0, 0.0), Gaussian(1.0)
     for rule in (s + k, k * s, 2.0 * s, s**2, Mapped(s, np.sin),
-                 Conjugated(s, len), TensorProduct(k, s)):
+                 Conjugated(s, np.sum), TensorProduct(k, s)):
         assert rule.positive_definite is False
     assert (k + k).positive_definite and (2.0 * k).positive_definite
 
@@ -557,10 +603,19 @@ def test_outside_its_radius_the_geometric_series_is_no_kernel():
 
 
 def test_large_arguments_of_an_entire_series():
-    """thm-taylor: powers of R do not overflow the stopping rule."""
-    k = Taylor(lambda n: 1 / math.factorial(n) if n < 171 else 0.0)
-    # Below 20, n!-terms past 170 are under rounding.
-    assert np.isclose(k([4.0])[0, 0], math.exp(16), rtol=1e-13)
+    """thm-taylor: right where it answers, and an error where coefficients
+    underflow before the terms are small."""
+    k = Taylor(lambda n: 1 / math.factorial(n))
+    for x in (4.0, 8.0):
+        assert np.isclose(k([x])[0, 0], math.exp(x * x), rtol=1e-13)
+    for x in (12.0, 13.0, 20.0):
+        with pytest.raises(ValueError, match="underflow or have a gap"):
+            k([x])
+    gap = Taylor(lambda n: float(n in (0, 60)))
+    with pytest.raises(ValueError, match="underflow or have a gap"):
+        gap([1.05])
+    # The error is rounding of f(R), also where f(⟨x, y⟩) is far smaller.
+    assert abs(k([5.0], [-5.0])[0, 0] - math.exp(-25)) < 4 * EPS * math.exp(25)
 
 
 def test_exponential_kernel():
@@ -623,10 +678,10 @@ def test_gaussian_features_reach_machine_precision():
     assert np.abs(Phi @ Phi.T - Gaussian(1.0)(X)).max() < 20 * EPS
 
 
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("d", [1, 2, 3])
 def test_gaussian_kernel_as_an_integral(d):
     """prop-gaussian-l2, by the trapezoidal rule on a grid."""
-    axis = np.linspace(-9, 9, 145)
+    axis = np.linspace(-8, 8, 41)
     T = np.array(np.meshgrid(*[axis] * d)).reshape(d, -1).T
     X = sample(4, d)
     bumps = gaussian_bumps(X, T, 1.1)
@@ -635,7 +690,7 @@ def test_gaussian_kernel_as_an_integral(d):
 
 
 @pytest.mark.parametrize("d", [3, 64, 65, 200])
-def test_squared_distances_survive_cancellation(d):
+def test_squared_distances_survive_cancellation(d, monkeypatch):
     """thm-gaussian: near duplicates far from the origin, both code paths."""
     rng = np.random.default_rng(0)
     X = 1e6 + rng.normal(size=(20, d))
@@ -644,6 +699,10 @@ def test_squared_distances_survive_cancellation(d):
     assert np.allclose(squared_distances(X, Y), expected, rtol=1e-9)
     assert (squared_distances(X, X).diagonal() == 0).all()
     spread = rng.normal(size=(20, d))
+    calls = []
+    monkeypatch.setattr(module, "cdist", lambda *a: calls.append(1) or cdist(*a))
+    squared_distances(spread, -spread[:5])
+    assert bool(calls) == (d <= 64)            # the fast path is taken
     assert np.allclose(squared_distances(spread, -spread[:5]),
                        cdist(spread, -spread[:5], "sqeuclidean"), rtol=1e-10)
 
@@ -717,7 +776,64 @@ def test_products_over_coordinates_work_in_every_dimension():
     assert is_positive_definite(Sinc(np.pi)(cross))
 
 
+def test_a_map_sees_all_points_at_once_and_only_once():
+    """lem-mapping: also for more points than a tile, and so for features."""
+    X = sample(600)
+    centred = Mapped(Linear(), lambda X: X - X.mean(axis=0))
+    assert np.allclose(centred(X), (X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T)
+    calls = Counter()
+
+    def features(text):
+        calls[text] += 1
+        return words(text)
+
+    texts = [f"word{i} word" for i in range(600)]
+    K = normalised(FeatureKernel(features))(texts)
+    assert np.allclose(K.diagonal(), 1)
+    assert max(calls.values()) <= 2            # once for k, once for k(x, x)
+
+
+def test_series_of_a_kernel_on_sets():
+    """cor-series: 2^|A∩B| counts the common subsets."""
+    sets = [frozenset(s) for s in ("", "a", "ab", "bcd", "abcd", "acd")]
+    common = FunctionKernel(lambda A, B: 2.0 ** len(A & B))
+    K = common(sets)
+    subsets = [frozenset(c) for r in range(5) for c in combinations("abcd", r)]
+    Phi = np.array([[float(S <= A) for S in subsets] for A in sets])
+    assert np.array_equal(K, Phi @ Phi.T) and is_positive_definite(K)
+    exponential = np.exp(FunctionKernel(lambda A, B: len(A & B))(sets))
+    assert is_positive_definite(exponential)
+
+
+def test_ordered_features_of_the_polynomial_kernel():
+    """thm-monomials: (d+1)^m ordered products, all with weight one."""
+    x, y = np.array([1.0, 0.3, -2.0]), np.array([1.0, 1.7, 0.4])
+    for m in (1, 2, 5):
+        Phi = [np.prod(np.array(list(ordered(z, repeat=m))), axis=1) for z in (x, y)]
+        assert len(Phi[0]) == 3**m
+        assert np.isclose(Phi[0] @ Phi[1], Polynomial(m)([x[1:]], [y[1:]])[0, 0])
+
+
+def test_numbers_in_the_exercises():
+    """ex-poisson, ex-min, ex-limit."""
+    for radius, m in ((1.0, 9), (2.0, 17), (4.0, 38)):
+        missing = [1 - np.sum(gaussian_features([[radius, 0.0]], 1.0, n) ** 2)
+                   for n in (m - 1, m)]
+        assert missing[1] <= 1e-6 < missing[0]
+    s = np.sort(np.random.default_rng(0).uniform(0, 5, 10))
+    assert is_positive_definite(np.minimum.outer(s, s)).strict
+    corner = [[1, 1, Fraction(1, 2)], [1, 1, 1], [Fraction(1, 2), 1, 1]]
+    (a, b, c), (d, e, f), (g, h, i) = corner
+    assert a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) == Fraction(-1, 4)
+
+
 # -- what breaks ----------------------------------------------------------
+
+
+def test_a_root_of_a_kernel_can_fail():
+    """thm-product needs a whole power."""
+    K = Linear()([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    assert is_positive_definite(K) and not is_positive_definite(np.sqrt(K))
 
 
 def test_a_difference_of_kernels_can_fail():
@@ -840,7 +956,20 @@ BAD_CALLS = [
     ("degree", lambda: Polynomial(0)),
     ("degree", lambda: Polynomial(1.5)),
     ("c", lambda: Polynomial(2, c=-1.0)),
-    ("Polynomial", lambda: Polynomial(200)([1e10])),
+    ("kernel", lambda: Polynomial(200)([1e10])),
+    ("c", lambda: Polynomial(2, c=np.inf)),
+    ("kernel", lambda: Linear()([1e200])),
+    ("kernel", lambda: Linear().diag([1e200])),
+    ("kernel", lambda: Linear()([[1e200, 1e200]], [[1e200, -1e200]])),
+    ("kernel", lambda: Scaled(1e300, Linear())([1e10])),
+    ("kernel", lambda: (Linear() * Delta())([1e200, 1.0])),
+    ("kernel", lambda: gram_dot(Linear(), [1e200], [1e200], [1.0])),
+    ("kernel", lambda: FeatureKernel(lambda x: {"w": x})([1e200])),
+    ("X", lambda: Exponential()([27.0])),
+    ("X", lambda: Delta()([{"a"}])),
+    ("X", lambda: Delta()(np.array([np.nan]))),
+    ("function", lambda: FunctionKernel(lambda x, y: x - 2 * y)([1.0, 2.0])),
+    ("function", lambda: Conjugated(Linear(), lambda X: [np.inf])([1.0])),
     ("degree", lambda: polynomial_features([1.0], -1)),
     ("c", lambda: polynomial_features([1.0], 2, -1.0)),
     ("X", lambda: polynomial_features("abc", 2)),
@@ -853,6 +982,9 @@ BAD_CALLS = [
     ("coefficients", lambda: Taylor(3)),
     ("coefficients", lambda: Taylor(lambda n: -1.0)([1.0])),
     ("radius", lambda: Taylor([1.0], radius=0.0)),
+    ("radius", lambda: Taylor([1.0], radius=-1.0)),
+    ("radius", lambda: Taylor([1.0], radius="a")),
+    ("kernel", lambda: Taylor([0.0] * 300 + [1.0])([1e2])),
     ("sigma", lambda: Gaussian(0.0)),
     ("sigma", lambda: Gaussian("wide")),
     ("sigma", lambda: Gaussian(1e-200)),
@@ -873,6 +1005,7 @@ BAD_CALLS = [
     ("Y", lambda: gram_dot(Linear(), [1.0], "a", [1.0])),
     ("a", lambda: Sigmoid(0.0, 1.0)),
     ("c", lambda: Sigmoid(1.0, np.inf)),
+    ("c", lambda: Sigmoid(1.0, "a")),
 ]
 
 

@@ -10,7 +10,7 @@ import sys
 from tangle import ROOT, chapters, pages, read_notebook
 
 BOOK = ROOT / "book"
-LONGEST_CELL = 45
+LONGEST_CELL = 50
 PHRASES = (
     "it is easy to see",
     "it is easily seen",
