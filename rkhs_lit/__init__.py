@@ -41,3 +41,14 @@ from rkhs_lit.kernels import (
     substrings,
     words,
 )
+from rkhs_lit.moore_aronszajn import (
+    RKHSFunction,
+    decompose,
+    inner,
+    interpolate,
+    kernel_from_basis,
+    norm,
+    power_function,
+    project,
+)
+from rkhs_lit.riesz import riesz_representer

@@ -924,7 +924,8 @@ class Taylor(_OnVectors):
 
     def __post_init__(self):
         if not (isinstance(self.radius, Real) and self.radius > 0):
-            raise ValueError(f"radius must be positive, got {self.radius!r}")
+            raise ValueError("radius must be a positive number, got "
+                             f"{self.radius!r}")
         if not callable(self.coefficients):
             _check_coefficients(self.coefficients)
 
@@ -1175,6 +1176,8 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
             visit(total, i, j)
         return total
 
+    if workers == 1:
+        return work(0)
     with ThreadPoolExecutor(workers) as pool:
         return sum(pool.map(work, range(workers)))
 

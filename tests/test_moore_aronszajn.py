@@ -1,0 +1,1011 @@
+"""Identities of the chapter on the Moore–Aronszajn theorem."""
+
+from dataclasses import FrozenInstanceError, dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.polynomial import legendre
+from scipy.interpolate import RBFInterpolator
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+
+from rkhs_lit import (
+    Delta,
+    FeatureKernel,
+    FunctionKernel,
+    Gaussian,
+    Kernel,
+    Laplace,
+    Linear,
+    Pairs,
+    Polynomial,
+    RKHSFunction,
+    Sigmoid,
+    Sum,
+    TensorProduct,
+    as_points,
+    decompose,
+    gaussian_features,
+    inner,
+    interpolate,
+    is_positive_definite,
+    kernel_from_basis,
+    norm,
+    polynomial_features,
+    power_function,
+    project,
+    riesz_representer,
+    substrings,
+    words,
+)
+
+
+@dataclass(frozen=True)
+class Minimum(Kernel):
+    """min(s, t) on the half-line; its RKHS has the inner product ∫ f'g'."""
+
+    def _gram(self, X, Y):
+        return np.minimum.outer(as_points(X)[:, 0], as_points(Y)[:, 0])
+
+    def diag(self, X):
+        return as_points(X)[:, 0]
+
+
+KERNELS = [Gaussian(0.8), Laplace(1.5), Polynomial(3, 0.5), Linear(), Gaussian(1.0) + Linear()]
+seeds = st.integers(0, 10_000)
+
+
+def random_function(kernel, rng, n=6, d=2):
+    return RKHSFunction(kernel, rng.normal(size=(n, d)), rng.normal(size=n))
+
+
+def polygon(knots, values):
+    """The expansion in min(s, t) that is linear between the knots."""
+    slopes = np.diff(values, prepend=0.0) / np.diff(knots, prepend=0.0)
+    return RKHSFunction(Minimum(), knots, slopes - np.append(slopes[1:], 0.0))
+
+
+def even(n):
+    return np.arange(1, n + 1) / n
+
+
+def section(kernel, x):
+    """The function k(x, ·)."""
+    return RKHSFunction(kernel, np.atleast_2d(x), [1.0])
+
+
+# Rounding in a sum of n products of numbers of size s is below n ε s; the
+# functions here have at most 100 terms of size 100.
+CLOSE = dict(rtol=1e-10, atol=1e-10)
+
+
+# RKHSFunction: evaluation and vector space
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_function_is_the_sum_of_its_terms(kernel):
+    """lem-expansion-inner, eq-expansion: written out with Python loops."""
+    rng = np.random.default_rng(1)
+    f, T = random_function(kernel, rng), rng.normal(size=(4, 2))
+    by_hand = [
+        sum(w * kernel([x], [t])[0, 0] for w, x in zip(f.weights, f.points)) for t in T
+    ]
+    assert np.allclose(f(T), by_hand, **CLOSE)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.sampled_from(KERNELS), st.floats(-5, 5), st.floats(0.5, 3))
+def test_functions_form_a_vector_space(seed, kernel, a, b):
+    """def-expansions: operations on expansions are operations on functions."""
+    rng = np.random.default_rng(seed)
+    f, g = random_function(kernel, rng), random_function(kernel, rng, n=3)
+    T = rng.normal(size=(5, 2))
+    assert np.allclose((f + g)(T), f(T) + g(T), **CLOSE)
+    assert np.allclose((f - g)(T), f(T) - g(T), **CLOSE)
+    assert np.allclose((a * f)(T), a * f(T), **CLOSE)
+    assert np.allclose((f * a)(T), a * f(T), **CLOSE)
+    assert np.allclose((f / b)(T), f(T) / b, **CLOSE)
+    assert np.allclose((-f)(T), -f(T), **CLOSE)
+    assert np.allclose(sum([f, g, f])(T), 2 * f(T) + g(T), **CLOSE)
+
+
+def test_numpy_numbers_are_scalars_on_both_sides():
+    f = RKHSFunction(Linear(), [1.0], [2.0])
+    for c in (np.float64(3), np.float32(3), np.int64(3), 3, Fraction(3)):
+        for g in (c * f, f * c):
+            assert isinstance(g, RKHSFunction) and g([1.0])[0] == 6
+        assert (f / c)([3.0])[0] == 2
+    # An array is no number: the product must not become an array of functions.
+    for bad in (lambda: np.ones(2) * f, lambda: f * np.ones(2), lambda: f + np.ones(1)):
+        with pytest.raises(TypeError):
+            bad()
+
+
+def test_zero_times_a_function_is_the_zero_function():
+    zero = 0 * RKHSFunction(Gaussian(1.0), [1.0, 2.0], [3.0, 4.0])
+    assert norm(zero) == 0 and not zero([0.0, 1.0]).any()
+
+
+def test_one_list_of_points_is_not_repeated_by_a_sum():
+    f = RKHSFunction(Gaussian(1.0), np.arange(5.0), np.ones(5))
+    assert len((f - 0.5 * f).points) == 5
+    assert np.array_equal((f - 0.5 * f).weights, np.full(5, 0.5))
+    g = RKHSFunction(Gaussian(1.0), np.arange(5.0), np.ones(5))
+    assert len((f + g).points) == 10
+
+
+def test_points_of_a_sum_keep_their_kind():
+    """Arrays stay arrays, numbers stay numbers, objects stay objects."""
+    k = Gaussian(1.0)
+    line, column = np.array([1.0, 2.0]), np.array([[3.0], [4.0]])
+    for a, b, shape in (
+        (line, line + 1, (4,)),
+        (line, column, (4, 1)),
+        (column, [5.0], (3, 1)),
+        (line, [5.0], (3,)),
+    ):
+        f, g = RKHSFunction(k, a, np.ones(len(a))), RKHSFunction(k, b, np.ones(len(b)))
+        assert (f + g).points.shape == shape
+        assert np.allclose((f + g)(column), f(column) + g(column))
+    whole = RKHSFunction(FunctionKernel(np.gcd), np.array([4, 6]), [1.0, 1.0])
+    other = RKHSFunction(whole.kernel, np.array([9]), [1.0])
+    assert (whole + other)(np.array([6]))[0] == 2 + 6 + 3
+
+
+def test_strings_and_other_objects_are_points():
+    """The theory asks nothing of the set X."""
+    k = FeatureKernel(words)
+    f = RKHSFunction(k, ["a cat", "a dog"], [1.0, 2.0])
+    g = RKHSFunction(k, ["a cat and a dog"], [-1.0])
+    assert np.array_equal(f(["cat", "dog", "bird"]), [1, 2, 0])
+    assert np.array_equal((f + g)(["cat", "dog", "a"]), [0, 1, 1])
+    # <f, g> = -(k(cat, both) + 2 k(dog, both)) = -(3 + 2 * 3)
+    assert inner(f, g) == -9
+    h = RKHSFunction(Delta(), [("x", 1), frozenset("ab")], [3.0, 4.0])
+    assert norm(h) == 5 and h([frozenset("ba")])[0] == 4
+
+
+def test_pairs_are_points():
+    k = TensorProduct(Linear(), Delta())
+    f = RKHSFunction(k, Pairs([1.0, 2.0], ["a", "b"]), [1.0, 1.0])
+    g = RKHSFunction(k, Pairs([3.0], ["a"]), [1.0])
+    assert np.array_equal((f + g)(Pairs([10.0, 10.0], ["a", "b"])), [40, 20])
+    assert inner(f, g) == 3
+    assert np.allclose(project(f, Pairs([5.0, 5.0], ["a", "b"]))(f.points), f(f.points))
+
+
+def test_large_functions_are_evaluated_in_tiles():
+    """prop-tiles: more points than one tile, against the Gram matrix."""
+    rng = np.random.default_rng(2)
+    f = RKHSFunction(Gaussian(1.0), rng.normal(size=(1500, 2)), rng.normal(size=1500))
+    g = RKHSFunction(Gaussian(1.0), rng.normal(size=(700, 2)), rng.normal(size=700))
+    K = f.kernel(f.points, g.points)
+    assert np.allclose(f(g.points), K.T @ f.weights)
+    assert np.isclose(inner(f, g), f.weights @ K @ g.weights)
+    assert np.isclose(norm(f) ** 2, f.weights @ f.kernel(f.points) @ f.weights)
+
+
+def test_a_function_cannot_be_changed_from_outside():
+    X, w = np.array([1.0, 2.0]), np.array([1.0, 1.0])
+    f = RKHSFunction(Linear(), X, w)
+    before = f([1.0])[0]
+    X[0], w[0] = 100.0, 100.0
+    assert f([1.0])[0] == before
+    with pytest.raises(ValueError):
+        f.weights[0] = 2.0
+    with pytest.raises(ValueError):
+        f.points[0] = 2.0
+    with pytest.raises(FrozenInstanceError):
+        f.weights = w
+
+
+def test_a_function_prints_short():
+    f = RKHSFunction(Gaussian(1.0), np.arange(1000.0), np.ones(1000))
+    assert repr(f) == "RKHSFunction(Gaussian(sigma=1.0), n=1000)"
+
+
+@pytest.mark.parametrize(
+    "kernel, points, weights, name",
+    [
+        (np.dot, [1.0], [1.0], "kernel"),
+        (Sigmoid(1.0, 0.0), [1.0], [1.0], "kernel must be positive definite"),
+        (Sigmoid(1.0, 0.0) + Linear(), [1.0], [1.0], "kernel"),
+        (Linear(), [], [], "points"),
+        (Linear(), 3.0, [1.0], "points"),
+        (Linear(), "text", [1.0] * 4, "points"),
+        (Linear(), np.array([1.0, np.nan]), [1.0, 1.0], "points must be finite"),
+        (Linear(), np.array([np.inf]), [1.0], "points"),
+        (Linear(), ["text"], [1.0], "points"),
+        (TensorProduct(Linear(), Delta()), [1.0], [1.0], "points"),
+        (Linear(), [1.0, 2.0], [1.0], "weights"),
+        (Linear(), [1.0, 2.0], 1.0, "weights"),
+        (Linear(), [1.0, 2.0], [[1.0], [2.0]], "weights"),
+        (Linear(), [1.0, 2.0], [1.0, np.nan], "weights"),
+        (Linear(), [1.0, 2.0], ["a", "b"], "weights"),
+        (Linear(), [1.0, 2.0], [1.0, 2j], "weights"),
+        (Linear(), [1.0, 2.0], [[1.0], [1.0, 2.0]], "weights"),
+    ],
+)
+def test_bad_parts_of_a_function(kernel, points, weights, name):
+    with pytest.raises(ValueError, match=name):
+        RKHSFunction(kernel, points, weights)
+
+
+def test_bad_operations_on_functions():
+    f = RKHSFunction(Gaussian(1.0), [1.0], [1.0])
+    wide = RKHSFunction(Gaussian(2.0), [1.0], [1.0])
+    plane = RKHSFunction(Gaussian(1.0), [[1.0, 2.0]], [1.0])
+    for other in (wide, RKHSFunction(Linear(), [1.0], [1.0])):
+        for operation in (lambda: f + other, lambda: f - other):
+            with pytest.raises(ValueError, match="same kernel"):
+                operation()
+        with pytest.raises(ValueError, match="same kernel"):
+            inner(f, other)
+    with pytest.raises(ValueError, match="points"):
+        RKHSFunction(Gaussian(1.0), np.ones((1, 2)), [1.0]) + RKHSFunction(
+            Gaussian(1.0), np.ones((1, 3)), [1.0]
+        )
+    with pytest.raises(ValueError, match="points"):
+        RKHSFunction(Gaussian(1.0), np.ones(1), [1.0]) + plane
+    for c in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="factor"):
+            c * f
+        with pytest.raises(ValueError, match="divisor"):
+            f / c
+    with pytest.raises(ValueError, match="divisor"):
+        f / 0
+    for bad in (lambda: f + 1, lambda: 1 + f, lambda: f - 1, lambda: f * "a", lambda: f / f, lambda: f * 1j):
+        with pytest.raises(TypeError):
+            bad()
+    for T in (0.5, "text", []):
+        with pytest.raises(ValueError, match="T must"):
+            f(T)
+    with pytest.raises(ValueError):
+        f([np.nan])
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_overflow_is_an_error_and_not_infinity():
+    f = RKHSFunction(Linear(), [1e10, 1e10], [1e300, 1e300])
+    with pytest.raises(ValueError, match="overflow"):
+        f([1e10])
+    with pytest.raises(ValueError, match="overflow"):
+        inner(f, f)
+
+
+# The inner product of expansions
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.sampled_from(KERNELS))
+def test_inner_product_has_two_readings(seed, kernel):
+    """lem-expansion-inner: Σ a_i b_j k(x_i, y_j) = Σ a_i g(x_i) = Σ b_j f(y_j)."""
+    rng = np.random.default_rng(seed)
+    f, g = random_function(kernel, rng), random_function(kernel, rng, n=4)
+    double_sum = sum(
+        a * b * kernel([x], [y])[0, 0]
+        for a, x in zip(f.weights, f.points)
+        for b, y in zip(g.weights, g.points)
+    )
+    for value in (inner(f, g), inner(g, f), f.weights @ g(f.points), g.weights @ f(g.points)):
+        assert np.isclose(value, double_sum, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.sampled_from(KERNELS), st.floats(-3, 3))
+def test_inner_product_is_bilinear_and_reproduces(seed, kernel, c):
+    """lem-expansion-inner."""
+    rng = np.random.default_rng(seed)
+    f, g, h = (random_function(kernel, rng) for _ in range(3))
+    assert np.isclose(inner(f + c * g, h), inner(f, h) + c * inner(g, h), rtol=1e-9, atol=1e-8)
+    for x in rng.normal(size=(3, 2)):
+        assert np.isclose(inner(f, section(kernel, x)), f([x])[0], **CLOSE)
+
+
+def test_two_expansions_of_one_function_have_equal_inner_products():
+    """lem-expansion-inner, eq-third-difference: exact in whole numbers."""
+    k = Polynomial(2)
+    f = RKHSFunction(k, [0, 2], [1, 3])
+    again = RKHSFunction(k, [1, 3], [3, 1])
+    g = RKHSFunction(k, [-1, 4, 5], [2, -1, 7])
+    assert np.array_equal(f(np.arange(-9, 10)), again(np.arange(-9, 10)))
+    assert inner(f, g) == inner(again, g) == 2312
+    assert inner(f, f) == inner(f, again) == inner(again, again)
+    assert norm(f - again) == 0
+
+
+def test_duplicate_points_are_one_point_with_the_sum_of_weights():
+    """lem-expansion-inner: another way to write one function twice."""
+    f = RKHSFunction(Gaussian(1.0), [0.5, 0.5, 2.0], [1.0, 2.0, -1.0])
+    g = RKHSFunction(Gaussian(1.0), [0.5, 2.0], [3.0, -1.0])
+    assert np.isclose(norm(f), norm(g), rtol=1e-14) and norm(f - g) < 1e-7
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(1, 4), st.floats(0.0, 2.0))
+def test_polynomial_inner_products_are_those_of_the_features(seed, degree, c):
+    """thm-feature-rkhs: the second road, with all monomials written out."""
+    rng = np.random.default_rng(seed)
+    f, g = (random_function(Polynomial(degree, c), rng) for _ in range(2))
+    u, v = (h.weights @ polynomial_features(h.points, degree, c) for h in (f, g))
+    size = np.linalg.norm(u) * np.linalg.norm(v) + 1
+    assert abs(inner(f, g) - u @ v) < 1e-10 * size * 100
+    assert np.isclose(norm(f), np.linalg.norm(u), rtol=1e-6, atol=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds)
+def test_min_inner_products_are_integrals_of_slopes(seed):
+    """prop-min-rkhs, eq-min-inner."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.uniform(0.01, 1, size=(2, 5))
+    f = RKHSFunction(Minimum(), x, rng.normal(size=5))
+    g = RKHSFunction(Minimum(), y, rng.normal(size=5))
+    knots = np.unique(np.concatenate([[0.0, 1.0], x, y]))
+    integral = np.sum(np.diff(f(knots)) * np.diff(g(knots)) / np.diff(knots))
+    # Differences of nearly equal knots cost digits: 1e-16 / 1e-4.
+    assert np.isclose(inner(f, g), integral, rtol=1e-6, atol=1e-6)
+
+
+def test_gaussian_coefficients_are_square_summable_with_the_norm_as_sum():
+    """thm-feature-rkhs, eq-coefficients: f_l = Σ a_i φ_l(x_i)."""
+    x, a = np.array([-1.5, 0.2, 2.0]), np.array([1.0, -2.0, 0.5])
+    f = RKHSFunction(Gaussian(0.8), x, a)
+    coefficients = a @ gaussian_features(x, 0.8, 60)
+    # Beyond degree 60 a Poisson variable with mean (2 / 0.8)² has 1e-30.
+    assert np.isclose(coefficients @ coefficients, norm(f) ** 2, rtol=1e-12)
+    assert np.allclose(gaussian_features([0.7], 0.8, 60) @ coefficients, f([0.7]))
+    assert norm(f) <= np.abs(a).sum()
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.sampled_from(KERNELS))
+def test_values_are_bounded_by_the_norm(seed, kernel):
+    """thm-evaluation-bound, lem-expansion-definite: |f(x)| <= √k(x, x) ‖f‖."""
+    rng = np.random.default_rng(seed)
+    f, T = random_function(kernel, rng), rng.normal(size=(20, 2))
+    bound = np.sqrt(kernel.diag(T)) * norm(f)
+    assert (np.abs(f(T)) <= bound * (1 + 1e-9) + 1e-6).all()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_bound_of_evaluation_is_attained_by_the_section(kernel):
+    """thm-evaluation-bound: ‖δ_x‖ = √k(x, x), at f = k(x, ·)."""
+    x = np.array([[0.7, -1.2]])
+    k_x = section(kernel, x)
+    root = np.sqrt(kernel.diag(x)[0])
+    assert np.isclose(norm(k_x), root) and np.isclose(k_x(x)[0], root * norm(k_x))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds)
+def test_cauchy_schwarz_holds_where_the_form_is_only_semidefinite(seed):
+    """lem-semi-cauchy-schwarz, lem-expansion-definite: a'Kb for singular K,
+    with weights in the null space among the cases."""
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(6, 3))
+    K = F @ F.T
+    null = np.linalg.svd(F.T)[2][-1]
+    a, b = rng.normal(size=(2, 6))
+    assert (a @ K @ b) ** 2 <= (a @ K @ a) * (b @ K @ b) * (1 + 1e-10)
+    assert abs(null @ K @ null) < 1e-10 and abs(a @ K @ null) < 1e-10
+    # The same as functions: norm zero means zero at every point.
+    f = RKHSFunction(Linear(), F, null)
+    assert norm(f) < 1e-6 and np.abs(f(rng.normal(size=(5, 3)))).max() < 1e-10
+
+
+def test_reproducing_kernels_are_positive_definite():
+    """cor-reproducing-pd: the Gram matrix holds inner products of sections."""
+    X = np.random.default_rng(3).normal(size=(5, 2))
+    for kernel in KERNELS:
+        sections = [section(kernel, x) for x in X]
+        K = [[inner(f, g) for g in sections] for f in sections]
+        assert np.allclose(K, kernel(X)) and is_positive_definite(kernel(X))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds)
+def test_a_positive_form_need_not_be_symmetric(seed):
+    """prop-nonsymmetric: the antisymmetric part cancels."""
+    rng = np.random.default_rng(seed)
+    x, c = rng.integers(-9, 10, size=(2, 6))
+    H = np.multiply.outer(x, x) + np.subtract.outer(x, x)
+    assert c @ H @ c == (c @ x) ** 2
+    assert not np.array_equal(H, H.T) or len(set(x)) == 1
+    B = rng.normal(size=(4, 4))
+    assert is_positive_definite(B @ B.T) and np.allclose(
+        c[:4] @ (B @ B.T + B - B.T) @ c[:4], c[:4] @ B @ B.T @ c[:4]
+    )
+
+
+def test_norm_notices_a_kernel_that_is_not_positive_definite():
+    minkowski = FunctionKernel(lambda x, y: x[0] * y[0] - x[1] * y[1])
+    space = RKHSFunction(minkowski, [(0.0, 1.0)], [1.0])
+    light = RKHSFunction(minkowski, [(1.0, 1.0)], [1.0])
+    assert inner(space, space) == -1 and inner(light, light) == 0
+    assert light([(1.0, 0.0)])[0] == 1
+    with pytest.raises(ValueError, match="positive definite"):
+        norm(space)
+    cosh = FunctionKernel(lambda x, y: 1.0 if x == y else 2.0)
+    with pytest.raises(ValueError, match="squared norm is -2"):
+        norm(RKHSFunction(cosh, [0, 1], [1.0, -1.0]))
+
+
+def test_norm_of_a_function_that_cancels_is_a_small_number():
+    """Rounding leaves ±1e-16 for ⟨f, f⟩; a root of it must not be NaN."""
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        f = random_function(Gaussian(1.0), rng, n=30)
+        g = RKHSFunction(f.kernel, f.points[::-1], f.weights[::-1])
+        assert 0 <= norm(f - g) < 1e-6
+
+
+@pytest.mark.parametrize("function", [norm, project, decompose])
+def test_arguments_that_are_no_functions(function):
+    arguments = ([1.0],) if function is project else ()
+    with pytest.raises(ValueError, match="f must be an RKHSFunction"):
+        function(np.sin, *arguments)
+
+
+def test_inner_names_the_argument_that_is_no_function():
+    f = RKHSFunction(Linear(), [1.0], [1.0])
+    with pytest.raises(ValueError, match="f must"):
+        inner(np.sin, f)
+    with pytest.raises(ValueError, match="g must"):
+        inner(f, np.sin)
+
+
+# The completion
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
+def test_polygons_of_the_parabola_have_the_exact_norm(n):
+    """lem-limit-inner, eq-parabola-norm: 4/3 - 1/(3 n²), in fractions."""
+    x = [Fraction(i, n) for i in range(1, n + 1)]
+    slopes = [Fraction(2 * i - 1, n) for i in range(1, n + 1)]
+    w = [s - t for s, t in zip(slopes, [*slopes[1:], 0])]
+    exact = sum(a * b * min(s, t) for a, s in zip(w, x) for b, t in zip(w, x))
+    assert exact == Fraction(4, 3) - Fraction(1, 3 * n * n)
+    f = polygon(even(n), even(n) ** 2)
+    assert np.isclose(norm(f) ** 2, float(exact), rtol=1e-12)
+    assert np.allclose(f.weights, [float(a) for a in w])
+
+
+def test_inner_products_of_limits_do_not_depend_on_the_sequences():
+    """lem-limit-inner: three pairs of sequences for t² and t(1 - t), one limit
+    ∫ 2t (1 - 2t) = -1/3, at the rate 1/n² of the even grid or better than 1/n."""
+    n = 400
+    grids = even(n), even(n) ** 2, np.sqrt(even(n))
+    for x in grids:
+        for y in grids:
+            value = inner(polygon(x, x**2), polygon(y, y * (1 - y)))
+            assert abs(value + 1 / 3) < 1 / n**1.5
+
+
+def test_cauchy_sequence_that_vanishes_pointwise_vanishes_in_norm():
+    """lem-pre-rkhs, lem-limit-definite."""
+    previous = np.inf
+    for n in (4, 16, 64, 256):
+        x = even(n) ** 2
+        difference = polygon(even(n), even(n) ** 2) - polygon(x, x**2)
+        assert np.abs(difference(np.linspace(0, 1, 50))).max() <= norm(difference)
+        assert norm(difference) < previous / 3
+        previous = norm(difference)
+
+
+def test_expansions_are_dense():
+    """lem-h0-dense: ‖t² - s_n‖² = 1/(3n²) is the limit of ‖s_m - s_n‖²."""
+    s = {n: polygon(even(n), even(n) ** 2) for n in (5, 50, 500)}
+    for m in (50, 500):
+        assert np.isclose(norm(s[m] - s[5]) ** 2, (1 / 25 - 1 / m**2) / 3, rtol=1e-9)
+
+
+def test_norm_convergence_is_uniform_convergence_on_the_interval():
+    """cor-pointwise: |t² - s_n(t)| <= √t ‖t² - s_n‖ = √t / (√3 n)."""
+    t = np.linspace(0, 1, 333)
+    for n in (1, 3, 10, 30):
+        error = np.abs(t**2 - polygon(even(n), even(n) ** 2)(t))
+        assert (error <= np.sqrt(t) / (np.sqrt(3) * n) + 1e-14).all()
+        assert error.max() > 0.2 / n**2
+
+
+def test_limit_has_the_reproducing_property():
+    """lem-h-reproducing: ⟨s_n, k_x⟩ = s_n(x) → x²."""
+    x = 0.71
+    k_x = RKHSFunction(Minimum(), [x], [1.0])
+    s = polygon(even(500), even(500) ** 2)
+    assert np.isclose(inner(s, k_x), s([x])[0]) and abs(inner(s, k_x) - x**2) < 1e-5
+
+
+def test_neighbours_of_a_cauchy_sequence_are_a_cauchy_sequence():
+    """lem-h-complete, eq-neighbours: f_n = t^(2 + 1/n) and polygons within 1/n."""
+
+    def neighbour(n):
+        p = 2 + 1 / n
+        g = polygon(even(n), even(n) ** p)
+        distance = np.sqrt(p**2 / (2 * p - 1) - norm(g) ** 2)
+        assert distance <= 1 / n
+        return g
+
+    def distance(n, m):
+        """‖t^p - t^q‖ from ∫ p q t^(p + q - 2) = p q / (p + q - 1)."""
+        p, q = 2 + 1 / n, 2 + 1 / m
+        return np.sqrt(p**2 / (2 * p - 1) - 2 * p * q / (p + q - 1) + q**2 / (2 * q - 1))
+
+    for n, m in ((2, 4), (10, 20), (50, 200)):
+        gap = norm(neighbour(n) - neighbour(m))
+        assert gap <= 1 / n + distance(n, m) + 1 / m
+    assert abs(norm(neighbour(200)) ** 2 - 4 / 3) < 0.01
+
+
+def test_one_kernel_has_one_space_and_one_space_one_kernel():
+    """lem-space-unique, prop-kernel-unique: bases of one space of functions give one
+    kernel; another inner product gives another kernel."""
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(3, 3)) + 3 * np.eye(3)
+    G = np.diag([1.0, 2.0, 0.5])
+
+    def basis(x):
+        return np.stack([np.ones_like(x), x, np.sin(x)], axis=-1)
+
+    k = kernel_from_basis(basis, G)
+    same = kernel_from_basis(lambda x: basis(x) @ A.T, A @ G @ A.T)
+    other = kernel_from_basis(basis, 2 * G)
+    x = rng.normal(size=8)
+    assert np.allclose(k(x), same(x)) and np.allclose(other(x), k(x) / 2)
+    f = RKHSFunction(k, x, rng.normal(size=8))
+    g = RKHSFunction(2 * k, x, f.weights / 2)
+    assert np.allclose(f(x), g(x)) and np.isclose(norm(g) ** 2, norm(f) ** 2 / 2)
+
+
+def test_powers_converge_in_l2_but_not_at_one():
+    """prop-l2-not-rkhs: ∫ x^(2n) = 1/(2n + 1), exactly by Gauss quadrature."""
+    x, w = legendre.leggauss(201)
+    x, w = (x + 1) / 2, w / 2
+    norms = [np.sqrt(w @ x ** (2 * n)) for n in (1, 10, 100, 200)]
+    assert np.allclose(norms, [1 / np.sqrt(2 * n + 1) for n in (1, 10, 100, 200)])
+    # In the RKHS of polynomials of degree <= 20 the bound at 1 does hold.
+    k = legendre_kernel(20)
+    for n in (1, 10, 20):
+        assert 1 <= np.sqrt(k.diag([1.0])[0]) * np.sqrt(2 / (2 * n + 1))
+
+
+def test_spikes_converge_in_l2_and_grow_at_zero():
+    """prop-l2-not-rkhs: the SQUARED norm of √n 1[|x| <= 1/n²] is 2/n."""
+    for n in (1, 7, 50):
+        x, w = legendre.leggauss(3)
+        half = 1 / n**2
+        square = (half * w) @ np.full(3, float(n))
+        assert np.isclose(square, 2 / n)
+        # No bound |f(0)| <= c ‖f‖: the quotient is n / √2.
+        assert np.isclose(np.sqrt(n) / np.sqrt(square), n / np.sqrt(2))
+
+
+def test_bounded_evaluation_is_not_enough_for_a_space_of_functions():
+    """exm-forgetful: Cauchy, zero at every point in the limit, norm one."""
+
+    def form(f, g):
+        return sum(a * b for a, b in zip(f, g)) + sum(f) * sum(g)
+
+    def flat(n, length):
+        return [Fraction(1, n)] * n + [Fraction(0)] * (length - n)
+
+    for n, m in ((2, 3), (5, 20), (30, 40)):
+        f, g = flat(n, 40), flat(m, 40)
+        d = [a - b for a, b in zip(f, g)]
+        assert form(f, f) == 1 + Fraction(1, n)
+        assert form(d, d) == abs(Fraction(1, n) - Fraction(1, m))
+
+
+def test_xor_space_is_larger_than_its_set_of_features():
+    """sec-ma-puzzle: (1, 1, 1) is the feature of (1, 1); (1, 1, -1) is none, and is
+    in the span with norm √3."""
+    k = kernel_from_basis(
+        [lambda X: X[:, 0], lambda X: X[:, 1], lambda X: X[:, 0] * X[:, 1]], np.eye(3)
+    )
+    f = RKHSFunction(k, np.array([[1.0, 0], [0, 1], [1, 1]]), [2.0, 2.0, -1.0])
+    P = np.random.default_rng(6).normal(size=(9, 2))
+    assert np.allclose(f(P), P.sum(axis=1) - P.prod(axis=1))
+    assert np.isclose(norm(f) ** 2, 3)
+    one = RKHSFunction(k, np.array([[1.0, 1.0]]), [1.0])
+    assert np.allclose(one(P), P.sum(axis=1) + P.prod(axis=1))
+
+
+# Projection, interpolation, power function
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.sampled_from(KERNELS))
+def test_projection_is_orthogonal_and_satisfies_pythagoras(seed, kernel):
+    """thm-rkhs-projection, with a point that comes twice."""
+    rng = np.random.default_rng(seed)
+    f, X = random_function(kernel, rng, n=8), rng.normal(size=(4, 2))
+    X = np.vstack([X, X[:1]])
+    g = project(f, X)
+    size = norm(f) + 1e-3
+    # Errors of 1e-16 divided by the smallest eigenvalue that is kept.
+    for x in X:
+        k_x = section(kernel, x)
+        assert abs(inner(f - g, k_x)) < 1e-6 * size * max(norm(k_x), 1)
+    assert np.allclose(g(X), f(X), rtol=1e-6, atol=1e-6 * size)
+    assert np.isclose(norm(f) ** 2, norm(g) ** 2 + norm(f - g) ** 2, rtol=1e-5, atol=1e-6)
+    assert norm(project(g, X) - g) < 1e-4 * size
+
+
+def test_projection_on_own_points_is_the_function():
+    """thm-rkhs-projection."""
+    f = random_function(Laplace(1.0), np.random.default_rng(7))
+    assert np.allclose(project(f, f.points).weights, f.weights)
+
+
+def test_a_point_where_all_functions_vanish_adds_nothing():
+    """thm-rkhs-projection, thm-power-function: k(0, 0) = 0 for min(s, t)."""
+    f, t = polygon(even(8), even(8) ** 2), np.linspace(0, 1, 9)
+    with_zero, without = project(f, [0.0, 0.3, 0.7]), project(f, [0.3, 0.7])
+    assert np.allclose(with_zero(t), without(t))
+    P = power_function(Minimum(), [0.0, 0.3], t)
+    assert np.allclose(P, power_function(Minimum(), [0.3], t), atol=1e-7)
+    assert not project(f, [0.0])(t).any()
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds)
+def test_interpolant_has_the_smallest_norm(seed):
+    """thm-interpolant: other interpolants cost ‖f - s‖² more; ‖s‖² = y'c."""
+    rng = np.random.default_rng(seed)
+    k, x, y = Laplace(0.5), np.sort(rng.uniform(size=5)) + np.arange(5), rng.normal(size=5)
+    s = interpolate(k, x, y)
+    assert np.allclose(s(x), y) and np.isclose(norm(s) ** 2, y @ s.weights)
+    h = RKHSFunction(k, rng.uniform(0, 5, size=7), rng.normal(size=7))
+    other = s + h - project(h, x)
+    assert np.allclose(other(x), y)
+    assert np.isclose(norm(other) ** 2, norm(s) ** 2 + norm(other - s) ** 2)
+
+
+def test_interpolant_in_the_min_space_is_the_polygon():
+    """thm-interpolant, prop-min-rkhs: nothing has a smaller ∫ f'²."""
+    x, y = np.array([0.2, 0.5, 0.9]), np.array([1.0, -0.5, 0.7])
+    s, t = interpolate(Minimum(), x, y), np.linspace(0, 1, 50)
+    assert np.allclose(s(t), np.interp(t, [0, *x], [0, *y]))
+    assert np.allclose(s.weights, polygon(x, y).weights)
+    through_zero = interpolate(Minimum(), [0.0, *x], [0.0, *y])
+    assert np.allclose(through_zero(t), s(t))
+
+
+def test_interpolation_with_dependent_sections():
+    """thm-interpolant: y in the range of a singular K works, other y do not."""
+    square = interpolate(Polynomial(2), np.arange(6.0), np.arange(6.0) ** 2)
+    assert np.allclose(square([7.0, -2.0]), [49, 4])
+    assert np.isclose(norm(square), 1)
+    twice = interpolate(Gaussian(1.0), [0.0, 0.0, 1.0], [2.0, 2.0, 3.0])
+    assert np.allclose(twice([0.0, 1.0]), [2, 3])
+    assert np.isclose(twice.weights[0], twice.weights[1])
+    with pytest.raises(ValueError, match="y must"):
+        interpolate(Polynomial(2), np.arange(6.0), np.arange(6.0) ** 3)
+    with pytest.raises(ValueError, match="y must"):
+        interpolate(Gaussian(1.0), [0.0, 0.0], [1.0, 1.01])
+    assert norm(interpolate(Gaussian(1.0), [0.0, 0.0], [0.0, 0.0])) == 0
+
+
+@pytest.mark.parametrize("n", [10, 40, 200])
+def test_smooth_values_are_interpolated_though_the_matrix_is_singular(n):
+    """thm-interpolant: a function of the space has values that K reaches up to √ε."""
+    x = np.linspace(0, 1, n)
+    s = interpolate(Gaussian(0.5), x, np.sin(3 * x))
+    assert np.abs(s(x) - np.sin(3 * x)).max() < 1e-6
+    t = np.linspace(0, 1, 77)
+    assert np.abs(s(t) - np.sin(3 * t)).max() < 1e-5
+
+
+def test_interpolant_is_a_riesz_representer():
+    """thm-interpolant: ℓ(k_x) = y, and ⟨s, f⟩ = ℓ(f) on the span."""
+    rng = np.random.default_rng(8)
+    x, y, k = np.arange(4.0), rng.normal(size=4), Gaussian(1.0)
+    s = interpolate(k, x, y)
+    assert np.allclose(s.weights, riesz_representer(k(x), y))
+    f = RKHSFunction(k, x, rng.normal(size=4))
+    assert np.isclose(inner(s, f), f.weights @ y)
+
+
+def test_interpolation_of_strings():
+    k = FeatureKernel(substrings(2))
+    X = ["banana", "bandana", "cabana"]
+    assert np.allclose(interpolate(k, X, [1.0, 2.0, 3.0])(X), [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "kernel, X, y, name",
+    [
+        (np.dot, [1.0], [1.0], "kernel"),
+        (Sigmoid(1.0, 0.0), [1.0], [1.0], "kernel"),
+        (Gaussian(1.0), [], [], "X"),
+        (Gaussian(1.0), 1.0, [1.0], "X"),
+        (Gaussian(1.0), ["a"], [1.0], "points"),
+        (Gaussian(1.0), [1.0, 2.0], [1.0], "y"),
+        (Gaussian(1.0), [1.0, 2.0], 1.0, "y"),
+        (Gaussian(1.0), [1.0], [np.nan], "y"),
+        (Gaussian(1.0), [1.0], ["a"], "y"),
+        (Gaussian(1.0), [1.0], [[1.0]], "y"),
+        (FunctionKernel(lambda x, y: 1.0 if x == y else 2.0), [0, 1], [1.0, -1.0], "kernel"),
+    ],
+)
+def test_bad_input_to_interpolate(kernel, X, y, name):
+    with pytest.raises(ValueError, match=name):
+        interpolate(kernel, X, y)
+
+
+def test_bad_input_to_project():
+    f = RKHSFunction(Gaussian(1.0), [1.0], [1.0])
+    for X in (1.0, [], "text", [np.nan], ["a"], [[1.0, 2.0]]):
+        with pytest.raises(ValueError):
+            project(f, X)
+    broken = FunctionKernel(lambda x, y: 1.0 if x == y else 2.0)
+    with pytest.raises(ValueError, match="kernel must be positive definite"):
+        project(RKHSFunction(broken, [0], [1.0]), [0, 1])
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.sampled_from(KERNELS))
+def test_power_function_bounds_the_error(seed, kernel):
+    """thm-power-function: |f - s| <= P ‖f - s‖ at every point."""
+    rng = np.random.default_rng(seed)
+    f, X, T = random_function(kernel, rng), rng.normal(size=(4, 2)), rng.normal(size=(9, 2))
+    s = project(f, X)
+    bound = power_function(kernel, X, T) * norm(f - s)
+    assert (np.abs(f(T) - s(T)) <= bound * (1 + 1e-6) + 1e-5 * (1 + norm(f))).all()
+
+
+def test_power_function_is_the_distance_and_is_attained():
+    """thm-power-function: P(t) = ‖k_t - Π k_t‖, and that function has the error P²."""
+    kernel, X, T = Laplace(0.7), np.array([0.0, 0.4, 1.0]), np.array([0.2, 0.9, 2.0])
+    for t, P in zip(T, power_function(kernel, X, T)):
+        k_t = RKHSFunction(kernel, [t], [1.0])
+        f = k_t - project(k_t, X)
+        assert np.isclose(norm(f), P)
+        assert np.allclose(f(X), 0, atol=1e-12) and np.isclose(f([t])[0], P * norm(f))
+
+
+def test_power_function_of_min_is_that_of_a_brownian_bridge():
+    """thm-power-function, ex-bridge: √((t - a)(b - t)/(b - a)), then √(t - b)."""
+    X, T = [0.2, 0.5, 0.9], np.array([0.1, 0.3, 0.5, 0.6, 0.97])
+    squares = [0.1 * 0.1 / 0.2, 0.1 * 0.2 / 0.3, 0, 0.1 * 0.3 / 0.4, 0.07]
+    # The root of a rounding error of 1e-16 is 1e-8.
+    assert np.allclose(power_function(Minimum(), X, T), np.sqrt(squares), atol=1e-7)
+
+
+def test_power_function_of_a_singular_system():
+    """thm-power-function: with as many points as features nothing is unknown."""
+    P = power_function(Polynomial(2), [0.0, 1.0, 1.0, 2.0, 3.0], [5.0, -1.0])
+    assert np.allclose(P, 0, atol=1e-5)
+    # The root of a rounding error of 1e-16 is 1e-8.
+    P = power_function(Delta(), ["a", "a"], ["a", "b"])
+    assert np.allclose(P, [0, 1], atol=1e-7)
+
+
+def test_scipy_interpolates_alike():
+    """thm-interpolant: RBFInterpolator with epsilon = 1/(√2 σ) and no polynomial."""
+    rng = np.random.default_rng(11)
+    X, y, T = rng.normal(size=(8, 2)), rng.normal(size=8), rng.normal(size=(5, 2))
+    theirs = RBFInterpolator(
+        X, y, kernel="gaussian", epsilon=1 / (np.sqrt(2) * 0.6), degree=-1
+    )
+    # The Gram matrix of these points has a condition of about 1e2.
+    assert np.allclose(interpolate(Gaussian(0.6), X, y)(T), theirs(T), rtol=1e-9)
+
+
+def test_power_function_is_the_standard_deviation_of_a_gaussian_process():
+    """thm-power-function: scikit-learn without noise; its alpha is 1e-12."""
+    X, T = np.linspace(0, 3, 5)[:, None], np.linspace(-1, 4, 9)[:, None]
+    process = GaussianProcessRegressor(RBF(0.7), alpha=1e-12, optimizer=None)
+    deviation = process.fit(X, np.sin(X[:, 0])).predict(T, return_std=True)[1]
+    assert np.allclose(power_function(Gaussian(0.7), X, T), deviation, atol=1e-5)
+    s = interpolate(Gaussian(0.7), X, np.sin(X[:, 0]))
+    assert np.allclose(s(T), process.predict(T), atol=1e-9)
+
+
+def test_bad_input_to_power_function():
+    with pytest.raises(ValueError, match="kernel"):
+        power_function(Sigmoid(1.0, 0.0), [1.0], [1.0])
+    with pytest.raises(ValueError, match="kernel"):
+        power_function(min, [1.0], [1.0])
+    with pytest.raises(ValueError, match="X"):
+        power_function(Linear(), 1.0, [1.0])
+    with pytest.raises(ValueError, match="T"):
+        power_function(Linear(), [1.0], 1.0)
+    with pytest.raises(ValueError):
+        power_function(Linear(), [1.0], [np.nan])
+
+
+# Kernels of finite-dimensional spaces
+
+
+def legendre_kernel(n):
+    return kernel_from_basis(
+        lambda x: legendre.legvander(x, n), np.diag(2 / (2 * np.arange(n + 1) + 1))
+    )
+
+
+def monomial_kernel(n):
+    powers = np.arange(n + 1)
+    degree = np.add.outer(powers, powers)
+    gram = np.where(degree % 2 == 0, 2 / (degree + 1), 0)
+    return kernel_from_basis(lambda x: np.power.outer(x, powers), gram)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 8])
+def test_monomials_and_legendre_polynomials_give_the_christoffel_darboux_kernel(n):
+    """prop-christoffel-darboux: three roads to one kernel."""
+    x, y = np.linspace(-1, 1, 9), np.linspace(-0.93, 0.9, 7)
+    V, W = (legendre.legvander(z, n + 1) for z in (x, y))
+    total = V[:, :-1] @ np.diag(np.arange(n + 1) + 0.5) @ W[:, :-1].T
+    closed = np.outer(V[:, -1], W[:, -2]) - np.outer(V[:, -2], W[:, -1])
+    closed *= (n + 1) / 2 / np.subtract.outer(x, y)
+    # The Gram matrix of monomials has a condition of 1e6 at n = 8.
+    for k in (monomial_kernel(n), legendre_kernel(n)):
+        assert np.allclose(k(x, y), total, rtol=1e-8, atol=1e-8)
+        assert np.allclose(k(x, y), closed, rtol=1e-8, atol=1e-8)
+        assert np.isclose(k.diag([1.0])[0], (n + 1) ** 2 / 2)
+        assert np.allclose(k.diag(x), k(x).diagonal())
+
+
+def test_christoffel_darboux_holds_in_exact_arithmetic():
+    """prop-christoffel-darboux, in fractions at x = 1/3, y = -2/5."""
+
+    def values(x, n):
+        p = [Fraction(1), x]
+        for i in range(1, n):
+            p.append(((2 * i + 1) * x * p[i] - i * p[i - 1]) / (i + 1))
+        return p
+
+    x, y = Fraction(1, 3), Fraction(-2, 5)
+    P, Q = values(x, 13), values(y, 13)
+    for n in range(12):
+        total = sum(Fraction(2 * i + 1, 2) * P[i] * Q[i] for i in range(n + 1))
+        assert total == Fraction(n + 1, 2) * (P[n + 1] * Q[n] - P[n] * Q[n + 1]) / (x - y)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.integers(0, 7))
+def test_kernel_of_polynomials_reproduces_them(seed, n):
+    """thm-basis-kernel: ∫ k(x, y) p(y) dy = p(x), norms are ∫ f²."""
+    rng = np.random.default_rng(seed)
+    nodes, w = legendre.leggauss(n + 1)
+    p = np.polynomial.Polynomial(rng.normal(size=n + 1))
+    x, k = rng.uniform(-1, 1, size=4), monomial_kernel(n)
+    assert np.allclose(k(x, nodes) @ (w * p(nodes)), p(x), rtol=1e-7, atol=1e-7)
+    f = RKHSFunction(k, x, rng.normal(size=4))
+    assert np.isclose(norm(f) ** 2, w @ f(nodes) ** 2, rtol=1e-7, atol=1e-9)
+
+
+def test_kernel_of_a_basis_is_the_riesz_representer_of_evaluation():
+    """thm-basis-kernel, thm-evaluation-bound: c = G⁻¹ b(x)."""
+    rng = np.random.default_rng(9)
+    A = rng.normal(size=(3, 3))
+    G = A @ A.T + np.eye(3)
+    functions = [np.ones_like, np.sin, np.exp]
+    k = kernel_from_basis(functions, G)
+    y = rng.normal(size=5)
+    B = np.column_stack([b(y) for b in functions])
+    for x in (0.3, -1.0):
+        c = riesz_representer(G, [1.0, np.sin(x), np.exp(x)])
+        assert np.allclose(k([x], y)[0], B @ c)
+    # A function Σ c_j b_j has the squared norm c'Gc.
+    f = RKHSFunction(k, y, rng.normal(size=5))
+    c = np.linalg.solve(G, B.T @ f.weights)
+    assert np.isclose(norm(f) ** 2, c @ G @ c)
+
+
+def test_kernel_of_a_basis_on_any_points():
+    """Lists, columns, planes and strings."""
+    line = kernel_from_basis([lambda x: x], [[4.0]])
+    for points in ([1.0, 2.0], np.array([1.0, 2.0]), np.array([[1.0], [2.0]]), [[1.0], [2.0]]):
+        assert np.allclose(line(points), [[0.25, 0.5], [0.5, 1.0]])
+    square = kernel_from_basis([lambda x: x**2], [[1.0]])
+    assert np.allclose(square([1.0, 3.0]), [[1, 9], [9, 81]])
+    plane = kernel_from_basis(lambda X: X, np.eye(2))
+    assert np.allclose(plane(np.eye(2)), np.eye(2))
+    lengths = kernel_from_basis([lambda X: [len(x) for x in X]], [[1.0]])
+    assert np.allclose(lengths(["a", "abc"]), [[1, 3], [3, 9]])
+    f = RKHSFunction(lengths, ["ab"], [1.0]) + RKHSFunction(lengths, ["abc"], [1.0])
+    assert np.allclose(f(["abcd"]), 20)
+    assert np.allclose(line(np.arange(600.0))[599, 598], 599 * 598 / 4)
+
+
+@pytest.mark.parametrize(
+    "basis, gram, name",
+    [
+        (3.0, [[1.0]], "basis"),
+        ([np.sin, 3.0], np.eye(2), "basis"),
+        ([np.sin], np.eye(2), "basis"),
+        ([np.sin, np.cos], [[1.0, 1.0], [1.0, 1.0]], "gram must be strictly"),
+        ([np.sin, np.cos], [[1.0, 0.0], [0.0, -1.0]], "gram"),
+        ([np.sin, np.cos], [[1.0, 0.5], [0.0, 1.0]], "gram.*symmetric"),
+        ([np.sin, np.cos], np.ones((2, 3)), "gram must be square"),
+        ([np.sin], [[np.nan]], "gram"),
+        ([np.sin], "text", "gram"),
+    ],
+)
+def test_bad_input_to_kernel_from_basis(basis, gram, name):
+    with pytest.raises(ValueError, match=name):
+        kernel_from_basis(basis, gram)
+
+
+def test_basis_functions_with_bad_values():
+    for basis in (lambda x: np.ones((len(x), 3)), lambda x: np.full((len(x), 2), np.nan)):
+        k = kernel_from_basis(basis, np.eye(2))
+        with pytest.raises(ValueError, match="basis must give 2"):
+            k([1.0, 2.0])
+
+
+# Sums of spaces
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.floats(-3, 3))
+def test_norm_in_a_sum_is_the_cost_of_the_cheapest_decomposition(seed, tau):
+    """thm-sum-rkhs: linear functions lie in both spaces; moving τx costs 3τ²/2."""
+    rng = np.random.default_rng(seed)
+    line, square = Linear(), Polynomial(2)
+    f = RKHSFunction(line + square, rng.normal(size=4), rng.normal(size=4))
+    f1, f2 = decompose(f)
+    T = rng.normal(size=6)
+    assert f1.kernel == line and f2.kernel == square
+    assert np.allclose(f(T), f1(T) + f2(T), **CLOSE)
+    assert np.isclose(norm(f) ** 2, norm(f1) ** 2 + norm(f2) ** 2, rtol=1e-9, atol=1e-9)
+    h1 = RKHSFunction(line, [1.0], [tau])
+    h2 = RKHSFunction(square, [1.0, -1.0], [tau / 4, -tau / 4])
+    assert np.allclose(h1(T), h2(T), **CLOSE)
+    cost = norm(f1 + h1) ** 2 + norm(f2 - h2) ** 2
+    assert np.isclose(cost, norm(f) ** 2 + 1.5 * tau**2, rtol=1e-8, atol=1e-8)
+
+
+def test_norm_in_a_sum_is_the_shortest_vector_of_features():
+    """thm-sum-rkhs, thm-feature-rkhs: a second road by least squares."""
+    rng = np.random.default_rng(10)
+    X, k = rng.normal(size=(5, 2)), Polynomial(2) + Polynomial(3, 0.5)
+    f = RKHSFunction(k, X, rng.normal(size=5))
+    T = rng.normal(size=(40, 2))
+    Phi = np.hstack([polynomial_features(T, 2), polynomial_features(T, 3, 0.5)])
+    # 16 features, 10 different monomials: least squares finds the shortest.
+    shortest = np.linalg.lstsq(Phi, f(T), rcond=1e-10)[0]
+    assert np.isclose(shortest @ shortest, norm(f) ** 2, rtol=1e-8)
+
+
+def test_spaces_that_share_nothing_add_their_squared_norms():
+    """thm-sum-rkhs: constants and linear functions meet in zero only."""
+    constant = FunctionKernel(lambda x, y: 1.0)
+    f = RKHSFunction(Sum(constant, Linear()), [2.0, -1.0], [1.0, 1.0])   # 2 + t
+    f1, f2 = decompose(f)
+    assert np.allclose(f1([7.0]), 2) and np.allclose(f2([7.0]), 7)
+    assert np.isclose(norm(f) ** 2, 2**2 + 1**2)
+
+
+def test_decompose_wants_a_sum():
+    with pytest.raises(ValueError, match="sum"):
+        decompose(RKHSFunction(Linear(), [1.0], [1.0]))
+
+
+def test_membership_is_positive_definiteness():
+    """ex-membership: a² k - f ⊗ f is positive definite iff ‖f‖ <= a; ‖t²‖² = 4/3."""
+    t = np.linspace(0.05, 1, 20)
+    K, F = np.minimum.outer(t, t), np.outer(t**2, t**2)
+    assert is_positive_definite(4 / 3 * K - F)
+    assert not is_positive_definite(1.3 * K - F)
+
+
+def test_laplace_norm_is_an_integral():
+    """ex-laplace-norm, eq-laplace-norm: of a section, by quadrature, σ = 0.4."""
+    sigma, x, z = 0.4, 0.3, 0.8
+    f = RKHSFunction(Laplace(sigma), [x, z], [1.0, -2.0])
+    u, w = legendre.leggauss(30)
+    total = 0.0
+    for a, b in ((0, x), (x, z), (z, 1)):
+        t = (a + b) / 2 + (b - a) / 2 * u
+        e, g = np.exp(-np.abs(t - x) / sigma), np.exp(-np.abs(t - z) / sigma)
+        slope = np.sign(x - t) * e / sigma - 2 * np.sign(z - t) * g / sigma
+        total += (b - a) / 2 * w @ (sigma * slope**2 + f(t) ** 2 / sigma) / 2
+    ends = f([0.0, 1.0])
+    assert np.isclose(total + ends @ ends / 2, norm(f) ** 2, rtol=1e-12)

@@ -1,0 +1,617 @@
+"""Identities of the chapter on the Riesz representation theorem."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.polynomial import legendre
+from rkhs_lit import riesz_representer
+from scipy.linalg import cholesky, invhilbert, solve_triangular
+from scipy.signal import savgol_coeffs
+
+EPS = np.finfo(float).eps
+SEEDS = st.integers(0, 2**32 - 1)
+SIZES = st.integers(1, 7)
+
+
+def inner_product(n, rng):
+    """A Gram matrix with condition number at most (n + 1)², about: the
+    solutions are then good to 1e-12, and the tests allow 1e-9."""
+    F = rng.uniform(-1, 1, size=(n, n))
+    return F.T @ F + np.eye(n)
+
+
+def dependent(n, rank, rng):
+    """Elements with whole coordinates: rank and Gram matrix are exact."""
+    B = rng.integers(-3, 4, size=(rank, n))
+    return B, (B.T @ B).astype(float)
+
+
+def monomial_gram(n):
+    degree = np.add.outer(np.arange(n), np.arange(n))
+    return np.where(degree % 2 == 0, 2 / (degree + 1), 0.0)
+
+
+def hilbert_matrix(n):
+    return 1 / (np.add.outer(np.arange(n), np.arange(n)) + 1.0)
+
+
+# Riesz representation
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES)
+def test_the_functional_is_the_inner_product_with_its_representer(seed, n):
+    """thm-riesz: l(f) = <f, g> for all f."""
+    rng = np.random.default_rng(seed)
+    G, l = inner_product(n, rng), rng.normal(size=n)
+    c = riesz_representer(G, l)
+    f = rng.normal(size=(20, n))
+    np.testing.assert_allclose(f @ G @ c, f @ l, rtol=1e-9, atol=1e-9)
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES)
+def test_the_representer_is_unique(seed, n):
+    """thm-riesz: the inner product with g gives g back, and nothing else."""
+    rng = np.random.default_rng(seed)
+    G, g = inner_product(n, rng), rng.normal(size=n)
+    np.testing.assert_allclose(riesz_representer(G, G @ g), g, atol=1e-9)
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES)
+def test_norm_of_the_functional_is_the_norm_of_the_representer(seed, n):
+    """thm-riesz, prop-operator-norm-gram: a functional is an operator to R,
+    whose norm is the singular value of the row l R^-1."""
+    rng = np.random.default_rng(seed)
+    G, l = inner_product(n, rng), rng.normal(size=n)
+    c = riesz_representer(G, l)
+    row = solve_triangular(cholesky(G), l, trans="T")
+    operator_norm = np.linalg.svd(row[None], compute_uv=False)[0]
+    assert np.isclose(np.sqrt(c @ G @ c), operator_norm, rtol=1e-9)
+    assert np.isclose(l @ c, operator_norm**2, rtol=1e-9)
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES)
+def test_norm_of_the_functional_is_attained_at_the_representer(seed, n):
+    """exm-inner-functional: no f exceeds |l(f)|/|f| = |g|, and g attains it."""
+    rng = np.random.default_rng(seed)
+    G, l = inner_product(n, rng), rng.normal(size=n)
+    c = riesz_representer(G, l)
+
+    def ratio(f):
+        return np.abs(f @ l) / np.sqrt(np.sum((f @ G) * f, axis=-1))
+
+    assert np.isclose(ratio(c), np.sqrt(l @ c), rtol=1e-9)
+    others = np.vstack([rng.normal(size=(50, n)), np.eye(n)])
+    assert np.all(ratio(others) <= ratio(c) * (1 + 1e-9))
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES)
+def test_dual_space_is_isometric(seed, n):
+    """cor-riesz-dual: J is linear, and <g, h> is l applied to h."""
+    rng = np.random.default_rng(seed)
+    G, l, m = inner_product(n, rng), *rng.normal(size=(2, n))
+    g, h = riesz_representer(G, l), riesz_representer(G, m)
+    np.testing.assert_allclose(riesz_representer(G, 2 * l - 3 * m), 2 * g - 3 * h,
+                               atol=1e-9)
+    assert np.isclose(g @ G @ h, l @ h, atol=1e-9)
+    assert np.isclose(l @ h, m @ g, atol=1e-9)
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES)
+def test_the_representer_does_not_depend_on_the_basis(seed, n):
+    """thm-riesz-gram: another basis of the space, the same element."""
+    rng = np.random.default_rng(seed)
+    G, l = inner_product(n, rng), rng.normal(size=n)
+    T = rng.uniform(-1, 1, size=(n, n)) + 2 * n * np.eye(n)
+    other = riesz_representer(T.T @ G @ T, T.T @ l)
+    np.testing.assert_allclose(T @ other, riesz_representer(G, l), atol=1e-9)
+
+
+def test_the_proof_by_the_kernel_gives_the_same_representer():
+    """thm-riesz: drop a perpendicular onto the kernel, adjust the length."""
+    rng = np.random.default_rng(0)
+    n = 5
+    G, l = inner_product(n, rng), rng.uniform(1, 2, size=n)
+    f0 = np.eye(n)[0]
+    B = np.eye(n)[:, 1:] - np.outer(f0, l[1:] / l[0])
+    u = f0 - B @ riesz_representer(B.T @ G @ B, B.T @ G @ f0)
+    assert np.allclose(l @ B, 0) and np.allclose(B.T @ G @ u, 0)
+    g = (l @ u) / (u @ G @ u) * u
+    np.testing.assert_allclose(riesz_representer(G, l), g, rtol=1e-10)
+
+
+# Exact arithmetic
+
+
+@pytest.mark.parametrize("n", range(1, 9))
+def test_hilbert_matrix_representers_are_whole_numbers(n):
+    """thm-riesz-gram: SciPy's exact inverse of the Hilbert matrix has the
+    representers of the coordinate functionals in its columns. Error: a few
+    n times the condition number (below 2e10) times the precision."""
+    exact = invhilbert(n, exact=True)
+    found = riesz_representer(hilbert_matrix(n), np.eye(n))
+    error = np.abs(found - exact.astype(float)).max() / np.abs(exact).max()
+    assert error <= n * np.linalg.cond(hilbert_matrix(n)) * EPS
+    fractions = [[Fraction(1, i + j + 1) for j in range(n)] for i in range(n)]
+    for i, k in itertools.product(range(n), range(n)):
+        column = (int(exact[j, k]) for j in range(n))
+        assert sum(a * b for a, b in zip(fractions[i], column)) == (i == k)
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_evaluation_at_the_end_has_norm_n(n):
+    """thm-riesz-gram, section 'a famous matrix': the norm of f(0) on degrees
+    below n in L2[0, 1] is n. Condition numbers up to 5e8 leave 6 digits."""
+    c = riesz_representer(hilbert_matrix(n), np.eye(n)[0])
+    assert np.isclose(c[0], n**2, rtol=1e-6)
+
+
+def evaluation_norm(N):
+    m = N // 2
+    return Fraction((2 * m + 1) ** 2 * math.comb(2 * m, m) ** 2, 2 * 16**m)
+
+
+@pytest.mark.parametrize("N", range(12))
+def test_evaluation_at_zero_has_the_closed_form_norm(N):
+    """prop-evaluation-norm; condition numbers up to 1e8 leave 7 digits."""
+    c = riesz_representer(monomial_gram(N + 1), np.eye(N + 1)[0])
+    assert np.isclose(c[0], float(evaluation_norm(N)), rtol=1e-7)
+
+
+def test_evaluation_at_zero_is_unbounded_like_n_over_pi():
+    """prop-evaluation-norm: the sum of Legendre squares, in fractions, is the
+    closed form, and closed form times pi / N tends to 1 like 1 + 3 / (2 N)."""
+    total = Fraction(0)
+    for m in range(60):
+        total += Fraction(4 * m + 1, 2) * Fraction(math.comb(2 * m, m), 4**m) ** 2
+        assert total == evaluation_norm(2 * m) == evaluation_norm(2 * m + 1)
+    for N in (200, 2000):
+        assert abs(float(evaluation_norm(N)) * math.pi / N - 1) < 2 / N
+
+
+def test_polynomial_representers_by_quadrature():
+    """thm-riesz: value, slope and integral of a polynomial as one integral."""
+    n = 7
+    i = np.arange(n)
+    values = np.column_stack([0.3**i, i == 1, 1 / (i + 1)])
+    C = riesz_representer(monomial_gram(n), values)
+    nodes, weights = legendre.leggauss(n)  # exact up to degree 13
+    f = np.polynomial.Polynomial([1, 1, -3, 0, 0, 2, 0.5])
+    wanted = [f(0.3), f.deriv()(0), f.integ()(1) - f.integ()(0)]
+    curves = np.polynomial.polynomial.polyval(nodes, C)
+    np.testing.assert_allclose(curves @ (weights * f(nodes)), wanted, rtol=1e-10)
+
+
+# Inner products
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES, SIZES)
+def test_cauchy_schwarz_holds_without_definiteness(seed, n, rank):
+    """lem-semi-cauchy-schwarz: <f, g>² <= <f, f> <g, g> with equality at f = g,
+    where <f, g> = l(f); elements of norm zero are orthogonal to everything."""
+    rng = np.random.default_rng(seed)
+    B, G = dependent(n, rank, rng)
+    l = G @ rng.integers(-3, 4, size=n)
+    c = riesz_representer(G, l)
+    f = rng.integers(-5, 6, size=(30, n))
+    squares = np.sum((f @ G) * f, axis=1)
+    scale = np.abs(l).sum() ** 2 + 1.0
+    assert np.all((f @ l) ** 2 <= squares * (l @ c) + 1e-9 * scale * (1 + squares))
+    assert np.isclose((c @ l) ** 2, (c @ G @ c) * (l @ c), atol=1e-9 * scale)
+    null = f[squares == 0]
+    assert np.array_equal(null @ l, np.zeros(len(null)))
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES)
+def test_the_dual_norm_obeys_the_parallelogram_law_and_polarisation(seed, n):
+    """prop-parallelogram, for functionals: |l|² = l(g)."""
+    rng = np.random.default_rng(seed)
+    G, l, m = inner_product(n, rng), *rng.normal(size=(2, n))
+
+    def square(v):
+        return v @ riesz_representer(G, v)
+
+    assert np.isclose(square(l + m) + square(l - m), 2 * square(l) + 2 * square(m))
+    polarised = (square(l + m) - square(l - m)) / 4
+    assert np.isclose(l @ riesz_representer(G, m), polarised, atol=1e-9)
+
+
+@pytest.mark.parametrize("p, left", [(1, 8), (2, 4), (np.inf, 2)])
+def test_only_the_euclidean_norm_obeys_the_parallelogram_law(p, left):
+    """exm-l1-no-inner: 8, 4 and 2 against 2 + 2."""
+    e1, e2 = np.eye(2)
+    found = np.linalg.norm(e1 + e2, p) ** 2 + np.linalg.norm(e1 - e2, p) ** 2
+    assert round(found, 12) == left
+
+
+# Cauchy sequences without a limit
+
+
+def test_heron_fractions_are_cauchy_and_miss_the_root_of_two():
+    """exm-rational-hole: the error is squared at every step and never zero."""
+    x, sequence = Fraction(1), []
+    for _ in range(8):
+        sequence.append(x)
+        x = (x + 2 / x) / 2
+    for n, x in enumerate(sequence[1:], start=1):
+        assert x**2 > 2
+        tail = [abs(x - y) for y in sequence[n:]]
+        assert max(tail) <= Fraction(1, 2) ** (2**n - 1)
+    assert abs(float(sequence[-1]) - math.sqrt(2)) <= 2 * EPS
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (1, 2), (2, 7), (5, 40), (30, 31)])
+def test_distance_of_two_ramps(n, m):
+    """exm-ramps, against Gauss quadrature on the pieces, where both ramps
+    are linear and three nodes are exact."""
+    nodes, weights = legendre.leggauss(3)
+    breaks = sorted({0, 1, *(0.5 + s / (2 * k) for s in (-1, 1) for k in (n, m))})
+    total = 0.0
+    for a, b in itertools.pairwise(breaks):
+        x = (a + b) / 2 + (b - a) / 2 * nodes
+        ramps = [np.clip(0.5 + k * (x - 0.5), 0, 1) for k in (n, m)]
+        total += (b - a) / 2 * weights @ (ramps[0] - ramps[1]) ** 2
+    assert np.isclose(total, (1 - n / m) ** 2 / (12 * n), rtol=1e-12, atol=1e-15)
+
+
+def test_representers_of_a_half_integral_approach_the_step():
+    """exm-no-representer: on polynomials the representers of the integral
+    over [1/2, 1] are a Cauchy sequence whose limit, the step, is no polynomial
+    and not continuous: |g_N|² increases to 1/2, |g_M - g_N|² is the
+    difference of squares, and 1/2 is not reached."""
+    def functional(N):
+        k = np.arange(N)
+        return np.diff([0.5 ** (k + 1), np.ones(N)], axis=0)[0] / (k + 1)
+
+    squares, old = [], None
+    for N in (1, 2, 4, 6, 8):
+        l, G = functional(N), hilbert_matrix(N)
+        c = riesz_representer(G, l)
+        squares.append(l @ c)
+        if old is not None:
+            step = c - np.pad(old, (0, N - len(old)))
+            # Coefficients up to 1e4, errors of 1e10 EPS relative to them.
+            assert np.isclose(step @ G @ step, squares[-1] - squares[-2],
+                              atol=1e-6)
+        old = c
+    assert np.all(np.diff(squares) > 1e-3) and squares[-1] < 0.5
+    # The degrees 0, 1 by hand: representers 1/2 and 3 x / 2 - 1 / 4.
+    np.testing.assert_allclose(squares[:2], [1 / 4, 7 / 16], rtol=1e-12)
+
+
+# Operators
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES, SIZES)
+def test_operator_norm_is_the_largest_singular_value(seed, n, m):
+    """prop-operator-norm-gram, cor-adjoint: the norm of A is the root of the
+    largest eigenvalue of A* A, with A* from Riesz."""
+    rng = np.random.default_rng(seed)
+    G_V, G_W = inner_product(n, rng), inner_product(m, rng)
+    M = rng.normal(size=(m, n))
+    R_V, R_W = cholesky(G_V), cholesky(G_W)
+    whole = solve_triangular(R_V, (R_W @ M).T, trans="T").T
+    norm = np.linalg.svd(whole, compute_uv=False)[0]
+
+    adjoint = riesz_representer(G_V, M.T @ G_W)
+    f, h = rng.normal(size=n), rng.normal(size=m)
+    assert np.isclose((M @ f) @ G_W @ h, f @ G_V @ (adjoint @ h), atol=1e-8)
+    largest = np.linalg.eigvals(adjoint @ M).real.max()
+    assert np.isclose(np.sqrt(largest), norm, rtol=1e-6)
+    a = rng.normal(size=(n, 50))
+    ratios = np.linalg.norm(R_W @ M @ a, axis=0) / np.linalg.norm(R_V @ a, axis=0)
+    assert np.all(ratios <= norm * (1 + 1e-9))
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES, st.floats(0.01, 100.0))
+def test_continuity_at_one_point_bounds_a_functional(seed, n, epsilon):
+    """thm-bounded-continuous: the largest ball around f0 on which l moves by
+    at most epsilon has radius delta, and |l| = epsilon / delta."""
+    rng = np.random.default_rng(seed)
+    G, l, f0 = inner_product(n, rng), *rng.normal(size=(2, n))
+    c = riesz_representer(G, l)
+    delta = epsilon / np.sqrt(l @ c)
+    h = rng.normal(size=(40, n))
+    h *= delta / np.sqrt(np.sum((h @ G) * h, axis=1, keepdims=True))
+    moved = np.abs((f0 + h) @ l - f0 @ l)
+    assert np.all(moved <= epsilon * (1 + 1e-9) + 1e-12)
+    furthest = delta * c / np.sqrt(c @ G @ c)
+    assert np.isclose((f0 + furthest) @ l - f0 @ l, epsilon, rtol=1e-6)
+
+
+def test_differentiation_is_bounded_for_every_degree_but_not_uniformly():
+    """thm-bounded-continuous: the norm on degree 1 is sqrt 3; it grows."""
+    norms = []
+    for n in range(1, 8):
+        M = np.diag(np.arange(1.0, n + 1), k=1)[:n]
+        adjoint = riesz_representer(monomial_gram(n + 1), M.T @ monomial_gram(n))
+        norms.append(np.sqrt(np.linalg.eigvals(adjoint @ M).real.max()))
+    assert np.isclose(norms[0], np.sqrt(3)) and np.isclose(norms[1], np.sqrt(15))
+    assert np.all(np.diff(norms) > 1)
+
+
+# Projection
+
+
+@settings(deadline=None)
+@given(SEEDS, st.integers(2, 8), st.integers(1, 6))
+def test_projection_is_the_closest_point(seed, n, m):
+    """thm-projection, prop-projection-gram; also onto dependent elements."""
+    rng = np.random.default_rng(seed)
+    G, f = inner_product(n, rng), rng.normal(size=n)
+    B = rng.integers(-2, 3, size=(n, m)).astype(float)
+    p = B @ riesz_representer(B.T @ G @ B, B.T @ G @ f)
+
+    def square(v):
+        return np.sum((v @ G) * v, axis=-1)
+
+    np.testing.assert_allclose(B.T @ G @ (f - p), 0, atol=1e-8)
+    others = rng.normal(size=(30, m)) @ B.T
+    assert np.all(square(f - p) <= square(f - (p + 0.1 * others)) + 1e-9)
+    assert np.isclose(square(f), square(p) + square(f - p), rtol=1e-9)
+
+
+def test_sum_norm_has_many_closest_points():
+    """thm-closest-point fails in the sum norm: a segment is closest."""
+    t = np.linspace(-1, 2, 301)
+    distance = np.abs(np.column_stack([t - 1, t])).sum(axis=1)
+    closest = t[np.isclose(distance, distance.min())]
+    assert np.isclose(distance.min(), 1)
+    assert np.isclose(closest.min(), 0) and np.isclose(closest.max(), 1)
+    euclidean = np.hypot(t - 1, t)
+    assert np.isclose(t[np.isclose(euclidean, euclidean.min())], 0.5).all()
+
+
+def test_slope_weights_are_those_of_savitzky_and_golay():
+    """eq-slope-filter: SciPy computes the same representers."""
+    h, degree, step = 6, 3, 0.1
+    basis = np.vander(np.arange(-h, h + 1) / h, degree + 1, increasing=True)
+    for deriv in range(degree + 1):
+        values = np.zeros(degree + 1)
+        values[deriv] = math.factorial(deriv) / (h * step) ** deriv
+        weights = basis @ riesz_representer(basis.T @ basis, values)
+        wanted = savgol_coeffs(2 * h + 1, degree, deriv=deriv, delta=step, use="dot")
+        np.testing.assert_allclose(weights, wanted, rtol=1e-9, atol=1e-11)
+
+
+# Dependent elements
+
+
+@settings(deadline=None)
+@given(SEEDS, st.integers(2, 8), st.integers(1, 8))
+def test_dependent_elements_get_the_shortest_coefficients(seed, n, rank):
+    """thm-riesz-gram, 2: the pseudo-inverse, an independent road."""
+    rng = np.random.default_rng(seed)
+    _, G = dependent(n, rank, rng)
+    values = G @ rng.integers(-3, 4, size=(n, 2))  # exact: no cancellation
+    c = riesz_representer(G, values)
+    np.testing.assert_allclose(G @ c, values, atol=1e-8 * (1 + np.abs(values).max()))
+    shortest = np.linalg.pinv(G, rcond=1e-12, hermitian=True) @ values
+    np.testing.assert_allclose(c, shortest, rtol=1e-6, atol=1e-6)
+
+
+@settings(deadline=None)
+@given(SEEDS, st.integers(2, 8), st.integers(1, 7))
+def test_contradictory_values_have_no_representer(seed, n, rank):
+    """thm-riesz-gram, 1: a value at an element of norm zero."""
+    rng = np.random.default_rng(seed)
+    _, G = dependent(n, min(rank, n - 1), rng)
+    null = np.linalg.eigh(G)[1][:, 0]  # eigenvalue 0: fewer rows than columns
+    consistent = G @ rng.integers(-3, 4, size=n)  # exact: no cancellation
+    values = consistent + 1e-3 * (1 + np.abs(consistent).max()) * null
+    with pytest.raises(ValueError, match=r"^values must .* no representer"):
+        riesz_representer(G, values)
+    both = np.column_stack([consistent, values])
+    with pytest.raises(ValueError, match=r"^values\[:, 1\] must"):
+        riesz_representer(G, both)
+
+
+def test_a_contradiction_of_one_part_in_a_billion_is_found():
+    """thm-riesz-gram, 1: equal elements with nearly equal values."""
+    ones = np.ones((2, 2))
+    np.testing.assert_allclose(riesz_representer(ones, [3.0, 3.0]), [1.5, 1.5])
+    with pytest.raises(ValueError, match="values"):
+        riesz_representer(ones, [1.0, 1.0 + 1e-9])
+    # (b_1 - b_2) / sqrt 2 has norm zero and the value 1 / sqrt 2.
+    with pytest.raises(ValueError, match=r"norm zero has the value 0\.707107"):
+        riesz_representer(ones, [3.0, 2.0])
+
+
+def test_elements_that_are_zero_get_the_coefficient_zero():
+    """thm-riesz-gram, 2: also where the whole space is zero."""
+    G = np.diag([4.0, 0.0, 1.0])
+    np.testing.assert_allclose(riesz_representer(G, [8, 0, 3]), [2, 0, 3])
+    assert np.array_equal(riesz_representer(np.zeros((2, 2)), [0, 0]), [0, 0])
+    for gram, values in ((G, [8, 1, 3]), (np.zeros((2, 2)), [0, 1])):
+        with pytest.raises(ValueError, match="no representer"):
+            riesz_representer(gram, values)
+
+
+@pytest.mark.parametrize("square", [1e-40, 0.0, -1e-17])
+def test_elements_that_are_rounding_errors_count_as_zero(square):
+    """thm-riesz-gram, 2: 1e-16 is noise beside an element of norm one."""
+    c = riesz_representer([[1.0, 1e-16], [1e-16, square]], [3.0, 3e-16])
+    np.testing.assert_allclose(c, [3.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-4, 1.0, 1e4, 1e9])
+def test_the_scale_of_the_elements_does_not_matter(scale):
+    """thm-riesz-gram: b_i -> t_i b_i changes c_i to c_i / t_i, whether the
+    elements are independent or not."""
+    t = np.array([1.0, scale, 1.0])
+    G = np.array([[2.0, 1, 0], [1, 2, 1], [0, 1, 2]])
+    l = np.array([1.0, -1.0, 2.0])
+    c = riesz_representer(G * np.outer(t, t), l * t)
+    np.testing.assert_allclose(c * t, riesz_representer(G, l), rtol=1e-12)
+
+    equal = np.outer(t, t) * np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]])
+    twice = np.pad(equal, ((0, 1), (0, 1)))
+    twice[3], twice[:, 3] = twice[2], twice[:, 2]
+    twice[3, 3] = twice[2, 2]
+    c = riesz_representer(twice, [1.0, scale, 4.0, 4.0])
+    np.testing.assert_allclose(c, [1, 1 / scale, 2, 2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [4, 9, 30])
+def test_centred_elements_work_although_they_are_dependent(n):
+    """thm-riesz-gram, 2: b_i minus their mean add up to zero, one of them is
+    zero up to rounding, and the coefficients of least norm add up to zero."""
+    x = np.linspace(-1, 1, n)
+    B = np.column_stack([x, np.cos(3 * x), x**2 - 0.1 * x])
+    B = np.vstack([B, B.mean(axis=0)])
+    B -= B.mean(axis=0)
+    G = B @ B.T
+    values = B @ [1.0, 2.0, 3.0]
+    c = riesz_representer(G, values)
+    size = np.abs(values).max()
+    np.testing.assert_allclose(G @ c, values, atol=1e-9 * size)
+    assert abs(c.sum()) <= 1e-9 * np.abs(c).sum()
+    assert abs(B[-1]).max() < 1e-15 and abs(c[-1]) <= 1e-9 * np.abs(c).sum()
+
+
+def test_smooth_values_have_a_representer_where_rough_ones_have_none():
+    """thm-riesz-gram: fifty bumps so wide that they are dependent up to
+    rounding. Their own combinations are read back; noise is refused."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 1, 50)
+    G = np.exp(-(x[:, None] - x) ** 2 / 2)
+    smooth = G @ rng.normal(size=50)
+    c = riesz_representer(G, smooth)
+    np.testing.assert_allclose(G @ c, smooth, atol=1e-9 * np.abs(smooth).max())
+    assert np.linalg.norm(c) < 1e3
+    # The sine needs weights of 1e9; rounding then leaves three digits of it.
+    for rough in (rng.normal(size=50), np.sin(6 * x)):
+        with pytest.raises(ValueError, match="no representer"):
+            riesz_representer(G, rough)
+
+
+def test_tol_decides_what_is_dependent():
+    """thm-riesz-gram: two elements at an angle of 1e-4."""
+    G = np.array([[1.0, 1 - 5e-9], [1 - 5e-9, 1.0]])
+    apart = riesz_representer(G, [1.0, 1.0 + 1e-7])
+    np.testing.assert_allclose(apart, [0.5 - 10, 0.5 + 10], rtol=1e-6)
+    together = riesz_representer(G, [1.0, 1.0 + 1e-7], tol=1e-6)
+    np.testing.assert_allclose(together, [0.5, 0.5], rtol=1e-6)
+
+
+# Form of the answer
+
+
+def test_several_functionals_at_once_are_the_single_ones():
+    """thm-riesz-gram, column by column; input is not changed."""
+    rng = np.random.default_rng(0)
+    G, l = inner_product(4, rng), rng.normal(size=(4, 3))
+    copies = G.copy(), l.copy()
+    C = riesz_representer(G, l)
+    assert C.shape == (4, 3) and riesz_representer(G, l[:, :1]).shape == (4, 1)
+    for column, values in zip(C.T, l.T):
+        single = riesz_representer(G, values)
+        assert single.shape == (4,)
+        np.testing.assert_allclose(single, column, rtol=1e-12)
+    assert np.array_equal(G, copies[0]) and np.array_equal(l, copies[1])
+
+
+def test_lists_of_whole_numbers_are_welcome():
+    """thm-riesz-gram: 2 c = 1 in a line."""
+    assert riesz_representer([[2]], [1]) == pytest.approx([0.5])
+    found = riesz_representer([[2, 0], [0, 4]], [True, False])
+    np.testing.assert_allclose(found, [0.5, 0.0])
+
+
+# Bad input
+
+I2 = np.eye(2)
+
+
+@pytest.mark.parametrize(
+    "gram, message",
+    [
+        (np.ones((2, 3)), "square"),
+        (np.ones(2), "square"),
+        (3.0, "square"),
+        (np.ones((1, 2, 2)), "square"),
+        (np.empty((0, 0)), "empty"),
+        ([], "empty"),
+        ([[1.0, 2.0], [3.0]], "rows of one length"),
+        ([["a", "b"], ["c", "d"]], "real numbers"),
+        (1j * I2, "real numbers"),
+        ([[1.0, np.nan], [np.nan, 1.0]], r"finite, but entry \[0, 1\]"),
+        ([[np.inf, 0.0], [0.0, 1.0]], "finite"),
+        ([[1.0, 0.5], [0.0, 1.0]], "symmetric"),
+        ([[1.0, 0.5], [0.5 + 1e-9, 1.0]], "symmetric"),
+        ([[1.0, 2.0], [2.0, 1.0]], "Cauchy–Schwarz"),
+        ([[1e-300, 1e300], [1e300, 1e-300]], "Cauchy–Schwarz"),
+        ([[1.0, 0.0], [0.0, -1.0]], r"gram\[1, 1\] = -1 is negative"),
+        (-I2, "negative"),
+        ([[0.0, 1.0], [1.0, 1.0]], "a'Ga >= 0"),
+    ],
+)
+def test_gram_must_be_a_gram_matrix(gram, message):
+    with pytest.raises(ValueError, match=f"^gram .*{message}"):
+        riesz_representer(gram, [1.0, 1.0])
+
+
+def test_indefinite_gram_with_harmless_pairs_is_found():
+    """Every pair obeys Cauchy–Schwarz; the smallest eigenvalue is 1 - sqrt 2."""
+    gram = [[1.0, 1, 0], [1, 1, 1], [0, 1, 1]]
+    with pytest.raises(ValueError, match=r"^gram .* eigenvalue -0\.414214"):
+        riesz_representer(gram, [1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ([1.0], r"shape \(2,\) or \(2, r\)"),
+        ([1.0, 2.0, 3.0], "shape"),
+        (np.ones((3, 2)), "shape"),
+        (np.ones((2, 2, 2)), "shape"),
+        (1.0, "shape"),
+        ([], "empty"),
+        (np.empty((2, 0)), "empty"),
+        ([1.0, np.nan], r"finite, but entry \[1\]"),
+        ([[1.0, 2.0], [3.0, -np.inf]], r"finite, but entry \[1, 1\]"),
+        ([[1.0], [2.0, 3.0]], "rows of one length"),
+        (["one", "two"], "real numbers"),
+        ([1j, 1.0], "real numbers"),
+        (None, "real numbers"),
+    ],
+)
+def test_values_must_be_numbers_one_for_each_element(values, message):
+    with pytest.raises(ValueError, match=f"^values .*{message}"):
+        riesz_representer(I2, values)
+
+
+@pytest.mark.parametrize("tol", [0, -1e-9, 1.0, np.nan, np.inf, "small", [1e-9]])
+def test_tol_must_be_a_small_positive_number(tol):
+    with pytest.raises(ValueError, match="^tol must be a number between 0 and 1"):
+        riesz_representer(I2, [1.0, 1.0], tol=tol)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("gram, value", [(1e-300, 1e200), (1e-250, 1e80)])
+def test_overflow_is_an_error_not_an_infinity(n, gram, value):
+    """In the values per unit of norm, or only in the coefficients."""
+    with pytest.raises(ValueError, match="^values are too large for gram"):
+        riesz_representer(np.full((n, n), gram), [value] * n)
+
+
+@pytest.mark.parametrize("value", [1e-300, 1e300])
+def test_large_and_small_values_are_no_problem_by_themselves(value):
+    """thm-riesz-gram: c is linear in l."""
+    found = riesz_representer([[1.0, 1.0], [1.0, 1.0]], [value, value])
+    np.testing.assert_allclose(found, [value / 2, value / 2], rtol=1e-12)
+    np.testing.assert_allclose(riesz_representer([[2.0]], [value]), [value / 2])
