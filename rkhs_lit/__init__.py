@@ -41,6 +41,18 @@ from rkhs_lit.kernels import (
     substrings,
     words,
 )
+from rkhs_lit.mercer import (
+    Eigensystem,
+    FourierKernel,
+    JacobiTheta,
+    eigensystem,
+    fourier_coefficients,
+    fourier_eigensystem,
+    hermite_eigensystem,
+    integral_operator,
+    spectral_inner,
+    spectral_norm,
+)
 from rkhs_lit.moore_aronszajn import (
     RKHSFunction,
     decompose,

@@ -1,0 +1,1000 @@
+"""Identities of the chapter on Mercer's theorem."""
+
+import math
+from dataclasses import FrozenInstanceError, dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.polynomial.legendre import leggauss, legvander
+from scipy.integrate import quad
+from scipy.special import eval_hermitenorm
+
+import rkhs_lit.mercer as module
+from rkhs_lit import (
+    Delta,
+    Eigensystem,
+    FeatureKernel,
+    FourierKernel,
+    FunctionKernel,
+    Gaussian,
+    JacobiTheta,
+    Kernel,
+    Laplace,
+    Linear,
+    Mapped,
+    Polynomial,
+    RKHSFunction,
+    Sigmoid,
+    as_points,
+    eigensystem,
+    fourier_coefficients,
+    fourier_eigensystem,
+    gaussian_features,
+    hermite_eigensystem,
+    inner,
+    integral_operator,
+    interpolate,
+    is_positive_definite,
+    kernel_from_basis,
+    norm,
+    power_function,
+    spectral_inner,
+    spectral_norm,
+    substrings,
+)
+
+EPS = np.finfo(float).eps
+seeds = st.integers(0, 10_000)
+
+
+@dataclass(frozen=True)
+class Minimum(Kernel):
+    """min(s, t) on the half-line."""
+
+    def _gram(self, X, Y):
+        return np.minimum.outer(as_points(X)[:, 0], as_points(Y)[:, 0])
+
+    def diag(self, X):
+        return as_points(X)[:, 0]
+
+
+def random_function(kernel, rng, n=6, span=1.0):
+    return RKHSFunction(kernel, rng.uniform(-span, span, n), rng.normal(size=n))
+
+
+def plain(f):
+    """f as a function that does not show that it is an expansion."""
+    return lambda x: f(x)
+
+
+# Weighted sequences
+
+
+@given(seeds)
+@settings(max_examples=25, deadline=None)
+def test_inner_product_divides_products_of_coefficients_by_eigenvalues(seed):
+    """:prf:ref:`thm-weighted-l2`, against the kernel of a basis whose Gram
+    matrix is diag(1/λ)."""
+    rng = np.random.default_rng(seed)
+    lam = rng.uniform(0.1, 2.0, 5)
+
+    def legendre(x):
+        return legvander(np.ravel(np.asarray(x, float)), 4) * np.sqrt(np.arange(5) + 0.5)
+
+    k = kernel_from_basis(legendre, np.diag(1 / lam))
+    f, g = random_function(k, rng), random_function(k, rng)
+    x, w = leggauss(10)  # exact up to degree 19
+    a, b = (legendre(x).T @ (w * h(x)) for h in (f, g))
+    size = norm(f) * norm(g) + 1
+    assert abs(spectral_inner(a, b, lam) - inner(f, g)) < 1e-10 * size
+    assert abs(spectral_norm(a, lam) - norm(f)) < 1e-7 * (norm(f) + 1)
+    assert np.isclose(a @ b, w @ (f(x) * g(x)))
+
+
+def test_spectral_inner_in_exact_numbers():
+    """:prf:ref:`thm-weighted-l2`"""
+    # Powers of four have exact roots: no rounding.
+    assert spectral_inner([1, 2], [3, 4], [1.0, 0.25]) == 3 + 32
+    assert spectral_norm([3.0, 1.0], [1.0, 0.0625]) == 5.0
+    assert spectral_inner([1j, 1, -1j], [1j, 1, -1j], [1, 1, 1]) == 3.0
+
+
+def test_a_function_outside_the_space_has_infinite_norm():
+    """:prf:ref:`thm-weighted-l2`"""
+    assert spectral_norm([1.0, 1.0], [1.0, 0.0]) == np.inf
+    assert spectral_norm([1.0, 0.0], [1.0, 0.0]) == 1.0
+    assert spectral_inner([1.0, 0.0], [2.0, 0.0], [1.0, 0.0]) == 2.0
+    for a, b in (([1.0, 1.0], [1.0, 0.0]), ([1.0, 0.0], [1.0, 1.0])):
+        with pytest.raises(ValueError, match="not in the space: coefficient 1"):
+            spectral_inner(a, b, [1.0, 0.0])
+
+
+def test_small_eigenvalues_do_not_underflow():
+    """The product of two small coefficients is below the smallest float,
+    its quotient by λ is not."""
+    assert np.isclose(spectral_inner([1e-200], [1e-200], [1e-300]), 1e-100)
+    assert np.isclose(spectral_norm([1e-200], [1e-300]), 1e-50)
+
+
+# Fourier series
+
+
+T, L = 3.0, 14
+OMEGA = 2 * np.pi / T
+l_all = np.arange(-L, L + 1)
+
+
+def smooth(x):
+    return np.exp(np.sin(OMEGA * x) + 0.5 * np.cos(2 * OMEGA * x))
+
+
+def even(x):
+    return 1 / (2 + np.cos(OMEGA * x))
+
+
+def hat(f, period=T):
+    return fourier_coefficients(f, L, period=period)
+
+
+def test_coefficients_are_the_integrals():
+    """:prf:ref:`def-fourier-coefficients`, by adaptive quadrature."""
+    for l in (-3, 0, 1, 5):
+        real = quad(lambda x: smooth(x) * np.cos(OMEGA * l * x), -T / 2, T / 2)[0]
+        imag = quad(lambda x: -smooth(x) * np.sin(OMEGA * l * x), -T / 2, T / 2)[0]
+        assert abs(hat(smooth)[L + l] - (real + 1j * imag) / T) < 1e-10
+
+
+def test_waves_are_orthonormal_for_the_mean_over_a_period():
+    """:prf:ref:`prop-fourier-rules`: the factor is 1/T, not 1/2."""
+    for l in range(-3, 4):
+        for m in range(-3, 4):
+            real = quad(lambda x: np.cos((l - m) * x), -np.pi, np.pi)[0] / (2 * np.pi)
+            assert abs(real - (l == m)) < 1e-12
+
+
+@pytest.mark.parametrize("shift", [0.4, -1.7, 5.0])
+def test_shift_multiplies_coefficients_by_a_phase(shift):
+    """:prf:ref:`prop-fourier-rules`, rule 1"""
+    moved = hat(lambda x: smooth(x - shift))
+    assert np.allclose(moved, np.exp(-1j * l_all * OMEGA * shift) * hat(smooth), atol=1e-14)
+
+
+def test_real_functions_have_conjugate_coefficients():
+    """:prf:ref:`prop-fourier-rules`, rule 2; not f_l = -conj(f_l)."""
+    a = hat(smooth)
+    assert np.allclose(a[::-1], a.conj(), atol=1e-14)
+    assert not np.allclose(a, -a.conj(), atol=1e-3)
+
+
+def test_real_even_functions_have_real_even_coefficients():
+    """:prf:ref:`prop-fourier-rules`, rule 3"""
+    a = hat(even)
+    assert np.allclose(a.imag, 0, atol=1e-14) and np.allclose(a[::-1], a, atol=1e-14)
+
+
+def test_scaling_changes_the_period_and_no_coefficient():
+    """:prf:ref:`prop-fourier-rules`, rule 4"""
+    assert np.allclose(hat(lambda x: smooth(2 * x), T / 2), hat(smooth), atol=1e-14)
+
+
+def test_derivative_multiplies_coefficients_by_the_frequency():
+    """:prf:ref:`prop-fourier-rules`, rule 5"""
+
+    def derivative(x):
+        return smooth(x) * OMEGA * (np.cos(OMEGA * x) - np.sin(2 * OMEGA * x))
+
+    assert np.allclose(hat(derivative), 1j * OMEGA * l_all * hat(smooth), atol=1e-12)
+
+
+def test_parseval_has_the_mean_and_not_the_integral():
+    """:prf:ref:`prop-fourier-rules`, rule 6"""
+    integral = quad(lambda x: smooth(x) * even(x), -T / 2, T / 2)[0]
+    a, b = (fourier_coefficients(f, 40, period=T) for f in (smooth, even))
+    total = np.sum(a * b.conj())
+    assert abs(total - integral / T) < 1e-12
+    assert abs(total - integral) > 0.1
+
+
+def test_summable_coefficients_give_the_function_back():
+    """:prf:ref:`prop-fourier-rules`, rule 7"""
+    x = np.linspace(-4, 4, 33)
+    l = np.arange(-40, 41)
+    series = np.exp(1j * OMEGA * np.outer(x, l)) @ fourier_coefficients(smooth, 40, period=T)
+    assert np.allclose(series, smooth(x), atol=1e-12)
+
+
+def test_too_few_points_alias():
+    """The mean over n points adds the coefficients l ± n, ..."""
+    coarse = fourier_coefficients(smooth, 2, period=T, n_points=6)
+    fine = fourier_coefficients(smooth, 200, period=T)
+    folded = sum(fine[200 - 2 + 6 * m:200 + 3 + 6 * m] for m in range(-20, 21))
+    assert np.allclose(coarse, folded, atol=1e-14)
+
+
+def top_hat(L, c):
+    l = np.arange(1, L + 1)
+    half = np.sin(l * c) / (l * np.pi)
+    return np.concatenate([half[::-1], [c / np.pi], half])
+
+
+@pytest.mark.parametrize("c", [0.5, 1.0, 2.5])
+def test_top_hat_has_the_coefficients_sin_lc_over_l_pi(c):
+    """:prf:ref:`exm-top-hat`; sampled at n points with an error of order 1/n."""
+    sampled = fourier_coefficients(lambda x: (np.abs(x) < c) * 1.0, 10, n_points=100_000)
+    assert np.allclose(sampled, top_hat(10, c), atol=1e-4)
+    for l in (1, 4):
+        exact = quad(lambda x: np.cos(l * x), -c, c)[0] / (2 * np.pi)
+        assert abs(top_hat(10, c)[10 + l] - exact) < 1e-12
+
+
+def test_21_terms_of_the_top_hat_count_the_constant_once():
+    """:prf:ref:`exm-top-hat`: away from the jumps the 21 terms are near 0
+    and 1; with the constant doubled they are off by c/π."""
+    c = 1.0
+    x = np.array([0.0, np.pi])
+    l = np.arange(1, 11)
+    cosines = np.cos(np.outer(x, l)) @ (2 * np.sin(l * c) / (l * np.pi))
+    once = c / np.pi + cosines
+    waves = np.exp(1j * np.outer(x, np.arange(-10, 11))) @ top_hat(10, c)
+    assert np.allclose(once, waves)
+    assert np.abs(once - [1, 0]).max() < 0.06
+    assert np.abs(once + c / np.pi - [1, 0]).min() > 0.2
+
+
+@pytest.mark.parametrize("kernel", [JacobiTheta(0.5), JacobiTheta(0.2),
+                                    FourierKernel(lambda l: 1 / (1 + l**2), degree=400)])
+def test_norm_of_the_top_hat_diverges(kernel):
+    """:prf:ref:`thm-fourier-rkhs`: in L2 the sums stay below c/π, in the RKHS
+    each doubling of the number of waves at least multiplies the squared norm
+    by a factor above 1 that does not tend to 1."""
+    degrees = (25, 50, 100) if isinstance(kernel, JacobiTheta) else (100, 200, 400)
+    squares = [spectral_norm(top_hat(n, 1.0), kernel.spectrum(n)) ** 2 for n in degrees]
+    assert squares[1] > 1.8 * squares[0] and squares[2] > 1.8 * squares[1]
+    assert all(np.sum(top_hat(n, 1.0) ** 2) < 1 / np.pi for n in degrees)
+
+
+coefficient_lists = st.lists(st.floats(0, 3, allow_subnormal=False).map(
+    lambda v: round(v, 3)), min_size=1, max_size=6)
+
+
+@given(coefficient_lists, seeds)
+@settings(max_examples=40, deadline=None)
+def test_fourier_kernel_is_the_sum_of_waves_and_positive_definite(coefficients, seed):
+    """:prf:ref:`thm-fourier-rkhs`"""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.uniform(-9, 9, 7), rng.uniform(-9, 9, 5)
+    k = FourierKernel(coefficients)
+    wanted = sum(c * np.exp(1j * s * l * np.subtract.outer(X, Y))
+                 for l, c in enumerate(coefficients) for s in ((1, -1) if l else (1,)))
+    size = 1 + 2 * sum(coefficients)
+    assert np.allclose(k(X, Y), np.real(wanted), rtol=0, atol=1e-12 * size)
+    assert np.allclose(k.diag(X), coefficients[0] + 2 * sum(coefficients[1:]))
+    assert is_positive_definite(k(X), tol=1e-12 * size)
+
+
+@given(seeds)
+@settings(max_examples=20, deadline=None)
+def test_fourier_inner_product_reproduces_values_and_agrees_with_expansions(seed):
+    """:prf:ref:`thm-fourier-rkhs` and :eq:`eq-fourier-reproducing`"""
+    rng = np.random.default_rng(seed)
+    for k, n in ((FourierKernel(rng.uniform(0.1, 1, 8)), 7), (JacobiTheta(0.7), 10)):
+        f, g = random_function(k, rng, span=4), random_function(k, rng, span=4)
+        a, b = fourier_coefficients(f, n), fourier_coefficients(g, n)
+        prices = k.spectrum(n)
+        assert abs(spectral_inner(a, b, prices) - inner(f, g)) < 1e-8
+        assert abs(spectral_norm(a, prices) ** 2 - norm(f) ** 2) < 1e-8
+        z = rng.uniform(-4, 4)
+        at_z = prices * np.exp(-1j * np.arange(-n, n + 1) * z)
+        assert abs(spectral_inner(a, at_z, prices) - f([z])[0]) < 1e-8
+        # Without the conjugate one finds f(-z).
+        assert abs(np.sum(a * at_z / prices) - f([-z])[0]) < 1e-8
+
+
+def test_prices_one_plus_l_squared_are_the_integral_of_f_and_its_slope():
+    """Exercise on k_l = 1/(1 + l²): closed form of kernel and norm."""
+    k = FourierKernel(lambda l: 1 / (1 + l**2), degree=20_000)
+    x = np.array([0.0, 0.3, 2.0, np.pi, 5.0])
+    closed = np.pi * np.cosh(np.pi - x) / np.sinh(np.pi)
+    assert np.allclose(k(x, [0.0])[:, 0], closed, atol=2 / 20_000)  # 2 Σ_{l>L} 1/l²
+    wrapped = np.pi * sum(np.exp(-np.abs(x + 2 * np.pi * n)) for n in range(-9, 10))
+    assert np.allclose(closed, wrapped)
+    a = fourier_coefficients(lambda x: np.exp(np.sin(x)), 30)
+    integral = quad(lambda x: np.exp(2 * np.sin(x)) * (1 + np.cos(x) ** 2), -np.pi, np.pi)[0]
+    found = spectral_norm(a, k.spectrum(30)) ** 2
+    assert np.isclose(found, integral / (2 * np.pi), rtol=1e-12)
+
+
+def test_a_kernel_on_the_circle_with_a_negative_coefficient_is_none():
+    """:prf:ref:`thm-fourier-rkhs`, the converse."""
+    x = 2 * np.pi * np.arange(12) / 12
+    d = np.subtract.outer(x, x)
+    assert not is_positive_definite(1 + 0.5 * np.cos(d) - 0.1 * np.cos(2 * d))
+    with pytest.raises(ValueError, match="nonnegative"):
+        FourierKernel([1.0, 0.25, -0.05])
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.2, 1.0, 2.5, 2.506, 2.507, 4.0, 9.0])
+def test_theta_kernel_has_three_forms(sigma):
+    """:prf:ref:`prop-theta`: waves, turns, and Jacobi's triple product. All
+    forms are relative to κ(0); each of the two sums rounds at ε κ(0)."""
+    x = np.linspace(-8, 8, 101)
+    kernel = JacobiTheta(sigma)(x, [0.0])[:, 0]
+    l = np.arange(-500, 501)
+    waves = np.exp(1j * np.outer(x, l)) @ JacobiTheta(sigma).spectrum(500)
+    turns = np.exp(-(((x[:, None] + 2 * np.pi * l) / sigma) ** 2) / 2).sum(axis=1)
+    turns /= np.sqrt(2 * np.pi) * sigma
+    assert np.allclose(kernel, waves, rtol=0, atol=1e-13 * kernel.max())
+    assert np.allclose(kernel, turns, rtol=1e-10, atol=1e-300)
+    if sigma >= 0.2:
+        q, m = np.exp(-(sigma**2) / 2), np.arange(1, 2000)[:, None]
+        triple = np.prod((1 - q ** (2 * m)) * (
+            1 + 2 * q ** (2 * m - 1) * np.cos(x) + q ** (4 * m - 2)), axis=0) / (2 * np.pi)
+        assert np.allclose(kernel, triple, rtol=1e-10)
+
+
+def test_theta_kernel_has_gaussian_coefficients():
+    """:prf:ref:`prop-theta`: exactly, not approximately."""
+    k = JacobiTheta(0.6)
+    a = fourier_coefficients(lambda x: k(x, [0.0])[:, 0], 12)
+    wanted = np.exp(-((0.6 * np.arange(-12, 13)) ** 2) / 2) / (2 * np.pi)
+    assert np.allclose(a, wanted, atol=1e-15) and np.allclose(k.spectrum(12), wanted, rtol=1e-14)
+    assert abs(quad(lambda x: k([x], [0.0])[0, 0], -np.pi, np.pi)[0] - 1) < 1e-10
+
+
+def test_theta_kernel_does_not_lose_digits_where_it_is_small():
+    """Poisson's form has no cancellation: at x = π two turns are equal."""
+    found = JacobiTheta(0.3)([np.pi], [0.0])[0, 0]
+    wanted = 2 * math.exp(-(math.pi / 0.3) ** 2 / 2) / (math.sqrt(2 * math.pi) * 0.3)
+    assert abs(found / wanted - 1) < 1e-13 and found < 1e-23
+
+
+def test_kernels_on_the_circle_are_periodic_symmetric_and_work_in_tiles():
+    """:prf:ref:`thm-fourier-rkhs`"""
+    x = np.random.default_rng(0).uniform(-3, 3, 300)
+    for k in (JacobiTheta(0.5), FourierKernel([1.0, 0.5, 0.0, 0.25])):
+        K = k(x)
+        assert np.allclose(K, K.T, atol=1e-15) and np.allclose(K.diagonal(), k.diag(x))
+        assert np.allclose(k(x + 2 * np.pi, x), K, atol=1e-13)
+        f = RKHSFunction(k, x[:9], x[9:18])
+        assert np.isclose(norm(2 * f - f), norm(f))  # equal kernels compare equal
+        assert k == type(k)(*[v for v in vars(k).values()])
+
+
+def test_bandwidth_of_the_kernel_limits_that_of_its_functions():
+    """:prf:ref:`thm-fourier-rkhs`: k_l = 0 forces f_l = 0."""
+    rng = np.random.default_rng(1)
+    k = FourierKernel([1.0, 0.0, 0.5])
+    a = fourier_coefficients(random_function(k, rng, 12, 3.0), 6)
+    outside = np.isin(np.abs(np.arange(-6, 7)), [1, 3, 4, 5, 6])
+    assert np.allclose(a[outside], 0, atol=1e-13) and np.abs(a[~outside]).min() > 1e-3
+    assert spectral_norm([0, 1, 0, 1, 0], k.spectrum(2)) == np.inf
+
+
+# Integral operator
+
+
+X40, W40 = leggauss(40)
+KERNELS = [Gaussian(0.5), Polynomial(3, 0.5), Gaussian(1.0) + Linear()]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_integral_operator_is_the_integral(kernel):
+    """:prf:ref:`def-integral-operator`, by adaptive quadrature."""
+    s = integral_operator(kernel, X40, W40, np.exp)
+    for t in (-1.5, 0.3):
+        exact = quad(lambda y: kernel([t], [y])[0, 0] * np.exp(y), -1, 1)[0]
+        assert np.isclose(s([t])[0], exact, rtol=1e-10)
+
+
+@given(seeds)
+@settings(max_examples=20, deadline=None)
+def test_integral_operator_is_the_adjoint_of_the_inclusion(seed):
+    """:prf:ref:`prop-integral-operator`: for any rule, <S f, g>_H = ∫ f g dμ,
+    T is self-adjoint, positive and bounded by κ² μ(X)."""
+    rng = np.random.default_rng(seed)
+    kernel = KERNELS[seed % 3]
+    x, w = rng.uniform(-1, 1, 12), rng.uniform(0, 1, 12)
+    f, h = (dict(zip(x, rng.normal(size=12))) for _ in range(2))
+    F, H = (lambda p, d=d: np.array([d[v] for v in p]) for d in (f, h))
+    g = random_function(kernel, rng)
+    Sf, Sh = (integral_operator(kernel, x, w, u) for u in (F, H))
+    size = 1 + norm(Sf) * (norm(g) + norm(Sh))
+    assert abs(inner(Sf, g) - w @ (F(x) * g(x))) < 1e-10 * size
+    assert abs(w @ (F(x) * Sh(x)) - w @ (Sf(x) * H(x))) < 1e-10 * size
+    assert abs(w @ (F(x) * Sf(x)) - norm(Sf) ** 2) < 1e-10 * size
+    kappa2, mass = kernel.diag(x).max(), w.sum()
+    in_l2 = np.sqrt(w @ F(x) ** 2)
+    assert np.sqrt(w @ Sf(x) ** 2) <= kappa2 * mass * in_l2 * (1 + 1e-9)
+    assert norm(Sf) <= np.sqrt(kappa2 * mass) * in_l2 * (1 + 1e-7)
+
+
+@given(seeds)
+@settings(max_examples=20, deadline=None)
+def test_functions_of_the_space_are_continuous_with_the_modulus_of_the_kernel(seed):
+    """:eq:`eq-kernel-metric`"""
+    rng = np.random.default_rng(seed)
+    k = Laplace(0.5)
+    g = random_function(k, rng)
+    x, y = rng.uniform(-1, 1, (2, 30))
+    distance = np.sqrt(k.diag(x) - 2 * np.diag(k(x, y)) + k.diag(y))
+    assert (np.abs(g(x) - g(y)) <= norm(g) * distance * (1 + 1e-9) + 1e-12).all()
+
+
+# Eigensystems by quadrature
+
+
+def check_system(system, r, tol):
+    """What :prf:ref:`prop-nystrom` claims for any rule."""
+    x, w, lam = system.nodes, system.weights, system.eigenvalues
+    assert system.vectors.shape == (len(x), r) and lam.shape == (r,)
+    assert (np.diff(lam) <= 0).all() and (lam > 0).all()
+    assert np.allclose(system.vectors.T @ system.vectors, np.eye(r), atol=1e-12)
+    E = system.functions(x)
+    assert np.allclose(np.sqrt(w)[:, None] * E, system.vectors, atol=tol)
+    assert np.allclose(E.T @ (w[:, None] * E), np.eye(r), atol=tol)
+
+
+@pytest.mark.parametrize("rule", ["legendre", "sample", "zero weights"])
+def test_nystrom_functions_are_orthonormal_eigenfunctions_in_both_spaces(rule):
+    """:prf:ref:`prop-nystrom`; errors are ε λ_1/λ_j, about 1e-11 here."""
+    rng = np.random.default_rng(3)
+    x, w = X40, W40
+    if rule == "sample":
+        x, w = rng.uniform(-1, 1, 60), np.full(60, 1 / 30)
+    if rule == "zero weights":
+        w = np.where(np.arange(40) % 7 == 0, 0.0, W40)
+    k = Gaussian(0.5)
+    system = eigensystem(k, x, w, 6)
+    check_system(system, 6, 1e-8)
+    t = np.linspace(-2, 2, 9)
+    E, lam = system.functions(x), system.eigenvalues
+    assert np.allclose(k(t, x) @ (w[:, None] * E), lam * system.functions(t), atol=1e-9)
+    e = [RKHSFunction(k, x, w * E[:, j] / lam[j]) for j in range(6)]
+    G = np.array([[np.sqrt(lam[i] * lam[j]) * inner(e[i], e[j]) for i in range(6)]
+                  for j in range(6)])
+    assert np.allclose(G, np.eye(6), atol=1e-8)
+
+
+def test_nystrom_agrees_with_the_closed_form_of_min():
+    """Exercise on min(s, t): λ_j = 1/((j - 1/2)² π²), e_j = √2 sin((j - 1/2) π t).
+    The kink limits the rule to O(n⁻²)."""
+    x, w = leggauss(300)
+    system = eigensystem(Minimum(), (x + 1) / 2, w / 2, 5)
+    j, t = np.arange(1, 6) - 0.5, np.linspace(0, 1, 21)
+    assert np.allclose(system.eigenvalues, 1 / (j * np.pi) ** 2, atol=3e-6)
+    wanted = np.sqrt(2) * np.sin(np.pi * np.outer(t, j))
+    assert np.allclose(np.abs(system.functions(t)), np.abs(wanted), atol=1e-3)
+    whole = eigensystem(Minimum(), (x + 1) / 2, w / 2)
+    assert np.isclose(whole.eigenvalues.sum(), 0.5, rtol=1e-12)
+
+
+def test_eigenvalues_do_not_depend_on_the_weights_of_the_remainder():
+    """:eq:`eq-nystrom-power`: with all eigenvalues, k(t, t) - Σ λ e² is the
+    squared power function, for any positive weights."""
+    rng = np.random.default_rng(0)
+    x, t = np.linspace(-1, 1, 7), np.linspace(-2, 2, 21)
+    k = Laplace(0.8)
+    for w in (np.ones(7), rng.uniform(0.1, 2, 7)):
+        rest = k.diag(t) - np.sum(eigensystem(k, x, w).features(t) ** 2, axis=1)
+        assert np.allclose(rest, power_function(k, x, t) ** 2, atol=1e-12)
+
+
+def test_trace_and_hilbert_schmidt_identities():
+    """:prf:ref:`prop-truncation`, for a smooth, a finite-rank and a rough kernel."""
+    for k in (Gaussian(0.5), Polynomial(3), Laplace(1.0)):
+        lam = eigensystem(k, X40, W40).eigenvalues
+        assert abs(lam.sum() - W40 @ k.diag(X40)) < 1e-12 * lam.sum()
+        assert abs(np.sum(lam**2) - W40 @ k(X40) ** 2 @ W40) < 1e-12 * lam.sum() ** 2
+    # ∫ (xy + 1)³ over the diagonal of [-1, 1] in exact numbers: Σ C(3, m) 2/(2m + 1).
+    exact = sum(Fraction(2 * math.comb(3, m), 2 * m + 1) for m in range(4))
+    assert abs(eigensystem(Polynomial(3), X40, W40).eigenvalues.sum() - exact) < 1e-12
+
+
+def test_mercer_series_converges_uniformly_not_below_the_tail():
+    """:prf:ref:`thm-mercer` and :prf:ref:`prop-truncation`: the error is
+    largest on the diagonal, falls, and is at least the mean tail."""
+    k, t = Gaussian(0.5), np.linspace(-1, 1, 81)
+    system = eigensystem(k, X40, W40)
+    Phi, lam = system.features(t), system.eigenvalues
+    previous = np.inf
+    for n in range(1, 12):
+        R = k(t) - Phi[:, :n] @ Phi[:, :n].T
+        error = np.abs(R).max()
+        assert np.isclose(error, R.diagonal().max(), atol=1e-12)
+        assert lam[n:].sum() / 2 <= error <= previous
+        assert R.diagonal().min() > -1e-12
+        previous = error
+    assert error < 1e-6
+
+
+def test_mercer_features_have_the_kernel_as_inner_product():
+    """:prf:ref:`thm-mercer`: the Mercer feature map."""
+    t = np.linspace(-1, 1, 31)
+    for system in (eigensystem(Gaussian(0.7), X40, W40), hermite_eigensystem(0.7, 0.5, 60),
+                   fourier_eigensystem(JacobiTheta(0.4), 30)):
+        Phi = system.features(t)
+        assert np.allclose(Phi @ Phi.T, system.kernel(t), atol=1e-8)
+        assert np.allclose(np.sum(Phi**2, axis=1), system.kernel.diag(t), atol=1e-8)
+
+
+def test_truncation_error_on_the_circle_equals_the_tail():
+    """:prf:ref:`prop-truncation`: after complete pairs of waves."""
+    k = JacobiTheta(0.5)
+    system = fourier_eigensystem(k, 40)
+    x = np.linspace(-3, 3, 50)
+    for n in (1, 5, 11):
+        Phi = system.features(x)[:, :n]
+        error = np.abs(k(x) - Phi @ Phi.T).max()
+        assert abs(error - system.eigenvalues[n:].sum()) < 1e-13
+
+
+MEASURES = {"uniform": np.ones(40), "right": 4 * np.exp(3 * X40), "tiny": 1e-6 * (1.1 + X40)}
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_norms_do_not_depend_on_the_measure(name):
+    """:prf:ref:`cor-measure-free` and :prf:ref:`thm-mercer`: norms and inner
+    products from coefficients agree with those of expansions."""
+    rng = np.random.default_rng(5)
+    k = Gaussian(0.5)
+    system = eigensystem(k, X40, W40 * MEASURES[name])
+    for _ in range(5):
+        f, g = random_function(k, rng), random_function(k, rng)
+        for wrap in (lambda h: h, plain):
+            a, b = (system.coefficients(wrap(h)) for h in (f, g))
+            lam = system.eigenvalues
+            assert abs(spectral_inner(a, b, lam) - inner(f, g)) < 1e-8
+            assert abs(spectral_norm(a, lam) ** 2 - norm(f) ** 2) < 1e-8
+
+
+def test_root_of_the_operator_is_an_isometry():
+    """:prf:ref:`thm-root-isometry`"""
+    rng = np.random.default_rng(2)
+    k = Gaussian(0.5)
+    system = eigensystem(k, X40, W40, 10)
+    lam, E = system.eigenvalues, system.vectors / np.sqrt(W40)[:, None]
+    c = rng.normal(size=10)
+    root = RKHSFunction(k, X40, W40 * (E @ (c / np.sqrt(lam))))
+    assert np.allclose(root(X40), E @ (np.sqrt(lam) * c), atol=1e-9)
+    assert np.isclose(norm(root), np.sqrt(W40 @ (E @ c) ** 2), rtol=1e-8)
+    assert np.isclose(norm(root), np.linalg.norm(c), rtol=1e-8)
+    twice = E @ (np.sqrt(lam) * system.coefficients(root))
+    assert np.allclose(twice, integral_operator(k, X40, W40, lambda x: E @ c)(X40), atol=1e-9)
+    # A function orthogonal to all e_j is sent to zero.
+    few = eigensystem(Polynomial(1), X40, W40)
+    sixth = plain(lambda x: legvander(np.asarray(x), 6)[:, 6])
+    assert np.allclose(few.coefficients(sixth), 0, atol=1e-13)
+    assert np.allclose(integral_operator(Polynomial(1), X40, W40, sixth)([0.3]), 0, atol=1e-13)
+
+
+@given(seeds)
+@settings(max_examples=20, deadline=None)
+def test_four_conditions_hold_together(seed):
+    """:prf:ref:`thm-four-conditions`: K1 a Gram matrix, K2 the operator, K3
+    the series and K4 the reproducing property, for a kernel; and K1 and K2
+    fail together for a function that is none."""
+    rng = np.random.default_rng(seed)
+    k = [Gaussian(0.6), Laplace(0.9), Polynomial(2)][seed % 3]
+    x, w, a = rng.uniform(-1, 1, 8), rng.uniform(0.1, 1, 8), rng.normal(size=8)
+    assert is_positive_definite(k(x))
+    assert (w * a) @ k(x) @ (w * a) >= -1e-12
+    system = eigensystem(k, x, w)
+    Phi = system.features(x)
+    assert np.allclose(Phi @ Phi.T, k(x), atol=1e-7)
+    f = RKHSFunction(k, x, a)
+    at = RKHSFunction(k, x[:1], [1.0])
+    assert np.isclose(inner(f, at), f(x[:1])[0])
+
+    sign = FunctionKernel(lambda s, t: float(np.cos(s - t) - 0.9))
+    grid, mass = leggauss(12)
+    assert not is_positive_definite(sign(grid * 3))
+    assert mass @ sign(grid * 3) @ mass < 0
+    with pytest.raises(ValueError, match="positive definite"):
+        eigensystem(sign, grid * 3, mass)
+
+
+def test_positive_operator_gives_positive_gram_matrices_by_spreading():
+    """:prf:ref:`thm-four-conditions`, K2 implies K1: means over short
+    intervals tend to the Gram form, with an error of the order of r."""
+    points, a = np.array([0.2, 0.5, 0.9]), np.array([1.0, -2.0, 1.5])
+    gram = a @ Minimum()(points) @ a
+    u, w = leggauss(40)
+    for r in (0.1, 0.01, 0.001):
+        balls = points[:, None] + r * u
+        spread = a @ np.array([[w @ Minimum()(p, q) @ w / 4 for q in balls] for p in balls]) @ a
+        # On the diagonal the mean of min(s, t) over a ball is p - r/3; the
+        # rule integrates the kink with an error of r/n².
+        assert abs(spread - (gram - r / 3 * (a @ a))) < 2 * r / 40**2 * (a @ a)
+        assert spread >= 0
+
+
+def test_without_full_support_k2_does_not_imply_k1():
+    """-xy has the operator 0 for a mass at 0, and is no kernel."""
+    assert not is_positive_definite(-np.outer([0.0, 1.0], [0.0, 1.0]))
+    with pytest.raises(ValueError, match="zero at all nodes"):
+        eigensystem(FunctionKernel(lambda s, t: float(-s * t)), [0.0], [1.0])
+
+
+@pytest.mark.parametrize("n", [3, 6, 40])
+@pytest.mark.parametrize("kind", ["legendre", "sample"])
+def test_eigenvalue_errors_are_bounded_by_the_rule(n, kind):
+    """:prf:ref:`thm-eigenvalue-error`; E is a root, so rounding enters as √ε."""
+    k = Gaussian(0.5)
+    fine, v = leggauss(80)
+    exact = eigensystem(k, fine, v, 12).eigenvalues
+    x, w = leggauss(n) if kind == "legendre" else (
+        np.random.default_rng(n).uniform(-1, 1, n), np.full(n, 2 / n))
+    both, signed = np.append(fine, x), np.append(v, -w)
+    bound = np.sqrt(max(signed @ k(both) ** 2 @ signed, 0.0))
+    found = np.zeros(12)
+    lam = eigensystem(k, x, w).eigenvalues[:12]
+    found[:len(lam)] = lam
+    assert np.abs(found - exact).max() <= bound + 1e-7
+    if n == 3:
+        assert bound < 1.0
+
+
+def test_iterative_solvers_agree_with_the_dense_one(monkeypatch):
+    """:prf:ref:`prop-nystrom`: all eigenvectors, a stored matrix with
+    Lanczos iterations, and products in tiles give the same functions."""
+    x = np.linspace(-1, 1, 400)  # symmetric: odd functions must be found too
+    w, t, k = np.full(400, 1 / 200), np.linspace(-1, 1, 11), Gaussian(0.6)
+    dense = eigensystem(k, x, w, 5)
+    called = []
+    original = module.eigsh
+    monkeypatch.setattr(module, "eigsh", lambda A, **kw: called.append(type(A)) or original(A, **kw))
+    monkeypatch.setattr(module, "_DENSE", 100)
+    for stored in (1000, 200):
+        monkeypatch.setattr(module, "_STORED", stored)
+        lanczos = eigensystem(k, x, w, 5)
+        assert np.allclose(lanczos.eigenvalues, dense.eigenvalues, rtol=1e-10)
+        assert np.allclose(lanczos.functions(t), dense.functions(t), atol=1e-8)
+    assert called[0] is np.ndarray and len(called) == 2 and called[1] is not np.ndarray
+    with pytest.raises(ValueError, match="n_components"):
+        eigensystem(Polynomial(3), x, w, 10)
+
+
+def test_eigensystems_of_kernels_on_strings():
+    """:prf:ref:`prop-nystrom` asks nothing of the points."""
+    texts = ["banana", "ananas", "bandana", "cabana"]
+    k = FeatureKernel(substrings(2))
+    system = eigensystem(k, texts, [0.25] * 4)
+    Phi = system.features(texts)
+    assert np.allclose(Phi @ Phi.T, k(texts))
+    assert system.functions(["nab", "zzz"]).shape == (2, len(system.eigenvalues))
+
+
+def test_signs_put_the_last_large_value_first():
+    """The same functions come out whatever LAPACK's signs are."""
+    system = eigensystem(Gaussian(0.5), X40, W40, 6)
+    flipped = module._signed(-system.vectors)
+    assert np.allclose(flipped, system.vectors)
+    last = [column[np.abs(column) >= 0.5 * np.abs(column).max()][-1] for column in system.vectors.T]
+    assert min(last) > 0
+
+
+# Hermite
+
+
+SHAPES = [(1.0, 0.3), (1.0, 1.0), (0.5, 1.0), (0.3, 1.2), (2.0, 0.2)]
+
+
+@pytest.mark.parametrize("sigma, width", SHAPES)
+def test_hermite_closed_form_agrees_with_quadrature(sigma, width):
+    """:prf:ref:`thm-hermite` to 1e-8, on eigenvalues above 1e-6: the
+    functions by quadrature carry errors of ε/λ_j."""
+    x = np.linspace(-9 * width, 9 * width, 401)
+    density = np.exp(-((x / width) ** 2) / 2)
+    closed = hermite_eigensystem(sigma, width, 80 if width >= 0.3 * sigma else 20)
+    r = int(np.sum(closed.eigenvalues > 1e-6))
+    found = eigensystem(Gaussian(sigma), x, density / density.sum(), r)
+    t = np.linspace(-2, 2, 33) * width
+    assert np.allclose(found.eigenvalues, closed.eigenvalues[:r], rtol=0, atol=1e-12)
+    assert np.allclose(found.functions(t), closed.functions(t)[:, :r], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [40, 60])
+def test_hermite_closed_form_agrees_with_gauss_hermite_nodes(n):
+    """:prf:ref:`thm-hermite`"""
+    x, w = hermegauss(n)
+    found = eigensystem(Gaussian(1.5), x, w / w.sum(), 8)
+    closed = hermite_eigensystem(1.5, 1.0, 8)
+    t = np.linspace(-2, 2, 21)
+    assert np.allclose(found.eigenvalues, closed.eigenvalues, rtol=0, atol=1e-12)
+    assert np.allclose(found.functions(t), closed.functions(t), atol=1e-8)
+
+
+@pytest.mark.parametrize("sigma, width", SHAPES)
+def test_hermite_functions_match_their_formula_and_are_orthonormal(sigma, width):
+    """:eq:`eq-hermite`, with SciPy's Hermite polynomials."""
+    system = hermite_eigensystem(sigma, width, 12)
+    omega = np.sqrt(1 + 4 * width**2 / sigma**2)
+    B = (omega - 1) / (omega + 1)
+    t = np.linspace(-3, 3, 13) * width
+    for j in range(12):
+        wanted = omega**0.25 * np.exp(-(omega - 1) * (t / width) ** 2 / 4) * eval_hermitenorm(
+            j, np.sqrt(omega) * t / width) / math.sqrt(math.factorial(j))
+        assert np.allclose(system.functions(t)[:, j], wanted, rtol=1e-10, atol=1e-12)
+        assert np.isclose(system.eigenvalues[j], (1 - B) * B**j, rtol=1e-9)
+    E = system.functions(system.nodes)
+    assert np.allclose(E.T @ (system.weights[:, None] * E), np.eye(12), atol=1e-12)
+    check_system(system, 12, 1e-12)
+
+
+def test_hermite_eigenfunctions_satisfy_the_integral_equation():
+    """:prf:ref:`thm-hermite`, by adaptive quadrature."""
+    system = hermite_eigensystem(0.8, 1.3, 5)
+    for j in range(5):
+        for x in (0.0, 1.1):
+            integral = quad(lambda y: np.exp(-((x - y) ** 2) / (2 * 0.64)) * system.functions(
+                [y])[0, j] * np.exp(-(y**2) / (2 * 1.69)) / np.sqrt(2 * np.pi * 1.69), -15, 15)[0]
+            assert abs(integral - system.eigenvalues[j] * system.functions([x])[0, j]) < 1e-9
+
+
+def test_eigenvalues_are_geometric_and_golden_for_equal_widths():
+    """:prf:ref:`thm-hermite`: they sum to one, with a constant ratio."""
+    lam = hermite_eigensystem(2.0, 2.0, 60).eigenvalues
+    golden = (1 + math.sqrt(5)) / 2
+    assert abs(lam.sum() - 1) < 1e-14
+    assert np.allclose(lam[1:] / lam[:-1], 1 / golden**2, rtol=1e-12)
+    assert abs(lam[0] - 1 / golden) < 1e-15
+    for ratio in (1e-6, 1e-3, 0.1, 30.0):  # no cancellation in ω - 1
+        first = hermite_eigensystem(1.0, ratio, 2).eigenvalues
+        if ratio <= 1e-3:
+            assert abs(first[1] / ratio**2 - 1) < 10 * ratio**2 + 1e-14
+
+
+def test_mehlers_formula_in_two_ways():
+    """:prf:ref:`lem-mehler`"""
+    u, v, rho = 1.3, -0.4, 0.55
+    series = sum(rho**j / math.factorial(j) * eval_hermitenorm(j, u) * eval_hermitenorm(j, v)
+                 for j in range(100))
+    closed = math.exp((2 * rho * u * v - rho**2 * (u * u + v * v)) / (2 * (1 - rho**2)))
+    assert abs(series - closed / math.sqrt(1 - rho**2)) < 1e-12
+
+
+def test_hermite_functions_far_out_and_of_high_order():
+    """The recursion neither overflows nor underflows: features at a point
+    where the first is below the smallest float add up to k(x, x) = 1."""
+    system = hermite_eigensystem(1.0, 4.0, 600)
+    x = np.array([60.0, -60.0, 0.0])
+    assert np.isfinite(system.functions(x)).all()
+    # Eigenvalues down to 1e-300; in the last case squares of values overflow.
+    for width, r in ((0.2, 200), (1e-3, 50), (math.sqrt(15) / 2, 1384)):
+        narrow = hermite_eigensystem(1.0, width, r)
+        assert np.allclose(narrow.vectors.T @ narrow.vectors, np.eye(r), atol=1e-10)
+        assert np.isfinite(narrow.weights).all()
+    Phi = system.features(np.array([0.0, 10.0, -14.0]))
+    assert np.allclose(np.sum(Phi**2, axis=1), 1, atol=1e-10)
+    big = hermite_eigensystem(0.1, 1.0, 1700).features([13.0])
+    assert big[0, 0] == 0 and abs(np.sum(big**2) - 1) < 1e-9
+
+
+def test_the_rule_of_a_short_hermite_system_still_resolves_a_bump():
+    """:prf:ref:`thm-hermite`: a_j by the rule and as λ_j e_j(x_0)."""
+    f = RKHSFunction(Gaussian(1.0), [0.8], [1.0])
+    system = hermite_eigensystem(1.0, 1.0, 4)
+    exact = system.eigenvalues * system.functions([0.8])[0]
+    assert np.allclose(system.coefficients(f), exact, rtol=1e-14)
+    assert np.allclose(system.coefficients(plain(f)), exact, atol=1e-14)
+
+
+def test_two_dimensions_are_products():
+    """:prf:ref:`thm-hermite` in the plane."""
+    x, w = hermegauss(24)
+    w = w / w.sum()
+    grid = np.array([(p, q) for p in x for q in x])
+    mass = np.array([p * q for p in w for q in w])
+    found = eigensystem(Gaussian(1.0), grid, mass, 6).eigenvalues
+    lam = hermite_eigensystem(1.0, 1.0, 6).eigenvalues
+    assert np.allclose(found, np.sort(np.outer(lam, lam).ravel())[::-1][:6], atol=1e-8)
+
+
+@pytest.mark.parametrize("width", [0.5, 1.0, 3.0])
+def test_the_two_inner_products_of_two_bumps(width):
+    """exp(-2) in the RKHS, by the expansion and by Hermite coefficients for
+    every width; √π/e in L2(R)."""
+    k = Gaussian(1.0)
+    f, g = (RKHSFunction(k, [c], [1.0]) for c in (1.0, -1.0))
+    assert abs(inner(f, g) - math.exp(-2)) < 1e-15
+    in_l2 = quad(lambda x: (f([x]) * g([x]))[0], -10, 10)[0]
+    assert abs(in_l2 - math.sqrt(math.pi) / math.e) < 1e-10
+    system = hermite_eigensystem(1.0, width, 60)
+    kept = system.eigenvalues > 1e-16
+    exact = system.coefficients(f), system.coefficients(g)
+    by_rule = system.coefficients(plain(f)), system.coefficients(plain(g))
+    for a, b in (exact, by_rule):
+        found = spectral_inner(a[kept], b[kept], system.eigenvalues[kept])
+        assert abs(found - math.exp(-2)) < (1e-8 if width < 3 else 1e-5)
+    density = quad(lambda x: (f([x]) * g([x]))[0] * math.exp(-((x / width) ** 2) / 2), -9, 9)[0]
+    assert abs(exact[0] @ exact[1] - density / (math.sqrt(2 * math.pi) * width)) < 1e-10
+
+
+# What is in the space, and what is not
+
+
+def test_constants_have_a_divergent_norm_in_the_gaussian_space():
+    """:prf:ref:`prop-no-constants`, in exact arithmetic."""
+
+    def b(m):
+        return Fraction(math.comb(2 * m, m), 4**m)
+
+    for M in (0, 1, 7, 60):
+        assert sum(b(m) for m in range(M + 1)) == (2 * M + 1) * b(M)
+    # c_{2m}² from the power series of exp(x²/2), σ = 1.
+    for m in range(20):
+        assert Fraction(math.factorial(2 * m), (2**m * math.factorial(m)) ** 2) == b(m)
+    assert (2 * 10**4 + 1) * math.exp(math.lgamma(2e4 + 1) - 2 * math.lgamma(1e4 + 1)
+                                      - 2e4 * math.log(2)) > 100
+
+
+def test_power_series_coefficients_have_the_norm_of_an_expansion():
+    """:eq:`eq-gaussian-power` with the features of the Gaussian kernel."""
+    rng = np.random.default_rng(0)
+    f = random_function(Gaussian(0.8), rng)
+    c = gaussian_features(f.points, 0.8, 60).T @ f.weights
+    assert np.isclose(c @ c, norm(f) ** 2)
+
+
+@pytest.mark.parametrize("sigma", [0.7, 1.0])
+def test_interpolants_of_a_constant_grow_without_bound(sigma):
+    """:prf:ref:`thm-interpolant`: at least n/θ on a grid with spacing one."""
+    theta = np.sum(np.exp(-(np.arange(-30.0, 31) ** 2) / (2 * sigma**2)))
+    squares = []
+    for n in (5, 50, 200):
+        s = interpolate(Gaussian(sigma), np.arange(n), np.ones(n))
+        squares.append(norm(s) ** 2)
+        assert squares[-1] >= n / theta
+    assert squares[2] > 3.5 * squares[1] > 20 * squares[0]
+
+
+def test_gaussian_space_is_dense_in_continuous_functions():
+    """:prf:ref:`prop-universal`: |x| on [-1, 1], which is not in the space,
+    to within 0.06 and then 0.006, by exp(-x²/2) times polynomials."""
+    x = np.linspace(-1, 1, 2001)
+    nodes = np.cos(np.pi * (np.arange(400) + 0.5) / 400)
+    errors = []
+    for degree in (10, 120):
+        fit = np.polynomial.chebyshev.Chebyshev.fit(
+            nodes, np.abs(nodes) * np.exp(nodes**2 / 2), degree)
+        errors.append(np.abs(np.exp(-(x**2) / 2) * fit(x) - np.abs(x)).max())
+    assert errors[0] < 0.06 and errors[1] < 0.006
+    # On the line all functions of the space tend to zero.
+    f = random_function(Gaussian(1.0), np.random.default_rng(0))
+    assert np.abs(f([-60.0, 60.0])).max() < 1e-200
+
+
+def test_a_discontinuous_kernel_loses_uniform_convergence():
+    """Cells (1/(j+1), 1/j]: the eigenvalues 1/(j(j+1)) sum to one, and the
+    error of every truncation is one."""
+    k = Mapped(Delta(), lambda X: np.floor(1 / np.asarray(X)))
+    edges = 1 / np.arange(1, 102.0)
+    middles, lengths = (edges[:-1] + edges[1:]) / 2, -np.diff(edges)
+    system = eigensystem(k, middles, lengths)
+    j = np.arange(1, 101)
+    assert np.allclose(system.eigenvalues, 1 / (j * (j + 1)))
+    squares = system.features(middles) ** 2
+    for n in (1, 10, 99):
+        error = 1 - squares[:, :n].sum(axis=1)
+        assert np.isclose(error.max(), 1) and np.isclose(lengths @ error, system.eigenvalues[n:].sum())
+
+
+def test_a_measure_without_full_support_gives_another_kernel():
+    """:prf:ref:`thm-mercer` needs the support: on [0, 1/2] the series of
+    min(s, t) is min(s, t, 1/2); the rule is good to O(n⁻¹) at the end."""
+    x, w = leggauss(200)
+    Phi = eigensystem(Minimum(), (x + 1) / 4, w / 4).features([0.1, 0.5, 0.75, 1.0])
+    t = np.array([0.1, 0.5, 0.75, 1.0])
+    assert np.allclose(Phi @ Phi.T, np.minimum(np.minimum.outer(t, t), 0.5), atol=1e-3)
+
+
+def test_on_the_line_convergence_is_not_uniform():
+    """:prf:ref:`thm-mercer` needs compactness."""
+    for n in (5, 80):
+        squares = np.sum(hermite_eigensystem(1.0, 1.0, n).features([100.0]) ** 2)
+        assert squares < 1e-12
+
+
+# Records and bad input
+
+
+def test_an_eigensystem_is_a_frozen_record_that_prints_short():
+    """:prf:ref:`thm-mercer`"""
+    system = fourier_eigensystem(FourierKernel([1.0, 0.25, 0.5]), 5)
+    assert isinstance(system, Eigensystem) and len(repr(system)) < 120
+    assert np.array_equal(system.eigenvalues, [1, 0.5, 0.5, 0.25, 0.25])
+    check_system(system, 5, 1e-12)
+    assert np.allclose(system.functions([0.3])[0, 1:3], np.sqrt(2) * np.array(
+        [np.cos(0.6), np.sin(0.6)]))
+    with pytest.raises(FrozenInstanceError):
+        system.kernel = Linear()
+
+
+def test_coefficients_of_an_expansion_with_another_kernel_use_the_rule():
+    """The shortcut λ_j Σ w_i e_j(x_i) is for the system's kernel only."""
+    f = RKHSFunction(Gaussian(0.9), [0.2], [1.0])
+    system = eigensystem(Gaussian(0.5), X40, W40, 6)
+    assert np.allclose(system.coefficients(f), system.coefficients(plain(f)), atol=1e-14)
+    g = RKHSFunction(Gaussian(0.5), [0.2], [1.0])
+    assert np.allclose(system.coefficients(g), system.coefficients(plain(g)), atol=1e-13)
+
+
+@pytest.mark.parametrize("call, name", [
+    (lambda: spectral_inner([], [1.0], [1.0]), "a must be"),
+    (lambda: spectral_inner([1.0], ["x"], [1.0]), "b must be"),
+    (lambda: spectral_inner([1.0], [[1.0]], [1.0]), "b must be"),
+    (lambda: spectral_inner([1.0], [1.0, 2.0], [1.0]), "b must have 1"),
+    (lambda: spectral_inner([1.0, 2.0], [1.0], [1.0]), "a must have 1"),
+    (lambda: spectral_inner([1.0], [np.nan], [1.0]), "b must be finite"),
+    (lambda: spectral_inner([1.0], [1.0], [-1.0]), "eigenvalues must be nonneg"),
+    (lambda: spectral_inner([1.0], [1.0], [1j]), "eigenvalues must be nonneg"),
+    (lambda: spectral_inner([1.0], [1j], [1.0]), "real functions"),
+    (lambda: spectral_inner([1e200], [1e200], [1e-300]), "eigenvalues are too small"),
+    (lambda: spectral_norm([np.inf], [1.0]), "a must be finite"),
+    (lambda: spectral_norm([1.0], [1.0, 1.0]), "a must have 2"),
+    (lambda: spectral_norm([1.0], [np.nan]), "eigenvalues must be finite"),
+    (lambda: fourier_coefficients(3.0, 2), "f must be a function"),
+    (lambda: fourier_coefficients(np.sin, -1), "degree"),
+    (lambda: fourier_coefficients(np.sin, 1.5), "degree"),
+    (lambda: fourier_coefficients(np.sin, 2, period=0.0), "period"),
+    (lambda: fourier_coefficients(np.sin, 2, n_points=4), "n_points must be more than 4"),
+    (lambda: fourier_coefficients(np.sin, 2, n_points=0), "n_points"),
+    (lambda: fourier_coefficients(lambda x: x[:3], 2), "f must return 1024"),
+    (lambda: fourier_coefficients(lambda x: x * np.nan, 2), "f must return 1024 finite"),
+    (lambda: FourierKernel([]), "coefficients must be"),
+    (lambda: FourierKernel([[1.0]]), "coefficients must be"),
+    (lambda: FourierKernel([1.0, -1.0]), "coefficients must be nonnegative"),
+    (lambda: FourierKernel([1.0, np.inf]), "coefficients must be finite"),
+    (lambda: FourierKernel([1.0, 1j]), "coefficients must be nonnegative"),
+    (lambda: FourierKernel(lambda l: 1.0), "degree"),
+    (lambda: FourierKernel(lambda l: 1.0, degree=-2), "degree"),
+    (lambda: FourierKernel([1.0, 2.0], degree=3), "degree must be 1"),
+    (lambda: FourierKernel([1.0])([[1.0, 2.0]]), "X must be angles"),
+    (lambda: FourierKernel([1.0])([1.0], [[1.0, 2.0]]), "Y must be angles"),
+    (lambda: FourierKernel([1.0]).diag([[1.0, 2.0]]), "X must be angles"),
+    (lambda: FourierKernel([1.0]).spectrum(-1), "degree"),
+    (lambda: JacobiTheta(0.0), "sigma"),
+    (lambda: JacobiTheta(np.nan), "sigma"),
+    (lambda: JacobiTheta("1"), "sigma"),
+    (lambda: JacobiTheta(1.0)([[1.0, 2.0]]), "X must be angles"),
+    (lambda: JacobiTheta(1.0)([np.inf]), "X must be finite"),
+    (lambda: fourier_eigensystem(Gaussian(1.0), 3), "kernel must be a FourierKernel"),
+    (lambda: fourier_eigensystem(JacobiTheta(1.0), -1), "degree"),
+    (lambda: fourier_eigensystem(FourierKernel([0.0, 0.0, 1.0]), 1), "no positive coeff"),
+    (lambda: fourier_eigensystem(JacobiTheta(1.0), 2).functions([[1.0, 2.0]]), "T must be"),
+    (lambda: integral_operator(Sigmoid(1.0, 0.0), X40, W40, np.sin), "positive definite"),
+    (lambda: integral_operator("k", X40, W40, np.sin), "kernel must be a Kernel"),
+    (lambda: integral_operator(Linear(), X40, W40[:3], np.sin), "weights must be one"),
+    (lambda: integral_operator(Linear(), 3.0, W40, np.sin), "nodes must be a seq"),
+    (lambda: integral_operator(Linear(), X40, -W40, np.sin), "weights must be nonneg"),
+    (lambda: integral_operator(Linear(), X40, W40, 1.0), "f must be a function"),
+    (lambda: integral_operator(Linear(), X40, W40, lambda x: 1.0), "f must return 40"),
+    (lambda: eigensystem("k", X40, W40), "kernel must be a Kernel"),
+    (lambda: eigensystem(Sigmoid(1.0, 0.0), X40, W40), "positive definite"),
+    (lambda: eigensystem(Linear(), [], []), "nodes"),
+    (lambda: eigensystem(Linear(), [1.0, np.nan], [1.0, 1.0]), "finite"),
+    (lambda: eigensystem(Linear(), X40, 0 * W40), "weights must be nonneg"),
+    (lambda: eigensystem(Linear(), X40, W40 * np.nan), "weights must be finite"),
+    (lambda: eigensystem(Linear(), X40, W40 * 1j), "weights must be one"),
+    (lambda: eigensystem(Linear(), X40, W40, 0), "n_components"),
+    (lambda: eigensystem(Linear(), X40, W40, 1.5), "n_components"),
+    (lambda: eigensystem(Linear(), X40, W40, 2), "n_components must be at most 1"),
+    (lambda: eigensystem(Gaussian(1.0), X40, W40, 40), "n_components must be at most"),
+    (lambda: eigensystem(Gaussian(1.0), X40, W40).functions([[1.0, 2.0]]), "dimension"),
+    (lambda: eigensystem(Linear(), X40, W40).coefficients(2.0), "f must be a function"),
+    (lambda: eigensystem(Linear(), X40, W40).coefficients(lambda x: x[:2]), "f must return 40"),
+    (lambda: hermite_eigensystem(0.0, 1.0, 3), "sigma"),
+    (lambda: hermite_eigensystem(1.0, -1.0, 3), "width"),
+    (lambda: hermite_eigensystem(1.0, 1.0, 0), "n_components"),
+    (lambda: hermite_eigensystem(1.0, 1.0, 2.5), "n_components"),
+    (lambda: hermite_eigensystem(1.0, 0.1, 900), "n_components must be smaller"),
+    (lambda: hermite_eigensystem(1.0, 1.0, 3).functions([[1.0, 2.0]]), "T must be points of"),
+])
+def test_bad_input_names_the_argument(call, name):
+    """Every public name, every argument."""
+    with pytest.raises(ValueError, match=name):
+        call()
