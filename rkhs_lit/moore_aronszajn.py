@@ -20,20 +20,36 @@ from rkhs_lit.riesz import riesz_representer
 
 
 # %% [2] The type `RKHSFunction`
+class _Fixed(tuple):
+    """A list of points that its maker cannot change any more."""
+
+
+def _copied(item):
+    if isinstance(item, list):
+        return [*map(_copied, item)]
+    if isinstance(item, np.ndarray) and (item.flags.writeable
+                                         or item.base is not None):
+        item = item.copy()
+        item.setflags(write=False)
+    return item
+
+
 def _fixed(points):
     points = as_sequence(points, "points")
+    if isinstance(points, Pairs):
+        first, second = _fixed(points.first), _fixed(points.second)
+        same = first is points.first and second is points.second
+        return points if same else Pairs(first, second)
     if isinstance(points, (list, tuple)):
-        return tuple(points)
-    if not isinstance(points, np.ndarray):
-        return points
-    if points.dtype.kind in "biuf" and not np.isfinite(points).all():
+        return points if isinstance(points, _Fixed) else _Fixed(
+            map(_copied, points))
+    if isinstance(points, np.ndarray) and points.dtype.kind in "biuf" and (
+            not np.isfinite(points).all()):
         raise ValueError("points must be finite")
-    if points.flags.writeable:
-        points = points.copy()
-        points.setflags(write=False)
-    return points
+    return _copied(points)
 
 
+# %% [3] The type `RKHSFunction`
 def _joined(a, b):
     if isinstance(a, Pairs) and isinstance(b, Pairs):
         return Pairs(_joined(a.first, b.first),
@@ -52,7 +68,7 @@ def _joined(a, b):
     return np.concatenate([a, b])
 
 
-# %% [3] The type `RKHSFunction`
+# %% [4] The type `RKHSFunction`
 class _VectorSpace:
     # NumPy numbers must leave ``c * f`` to this class.
     __array_ufunc__ = None
@@ -95,10 +111,10 @@ class _VectorSpace:
             NotImplemented)
 
 
-# %% [4] The type `RKHSFunction`
+# %% [5] The type `RKHSFunction`
 @dataclass(frozen=True, eq=False, repr=False)
 class RKHSFunction(_VectorSpace):
-    """The function f = Σ w_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
+    """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
 
     Functions with one kernel can be added and multiplied by numbers.
 
@@ -109,6 +125,7 @@ class RKHSFunction(_VectorSpace):
     points : sequence of n points
         An array, a list of any objects, or `Pairs`.
     weights : (n,) array
+        The numbers α_i.
 
     Examples
     --------
@@ -125,11 +142,7 @@ class RKHSFunction(_VectorSpace):
         _space(self.kernel)
         points = _fixed(self.points)
         weights = _numbers(self.weights, len(points), "weights")
-        try:
-            self.kernel.diag(points[:1])
-        except ValueError as error:
-            raise ValueError(f"points do not suit the kernel: {error}"
-                             ) from None
+        self.kernel._prepare(points, "points")
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "weights", weights)
 
@@ -138,12 +151,10 @@ class RKHSFunction(_VectorSpace):
 
     def __call__(self, T) -> np.ndarray:
         """Values at the points T, an array of as many numbers."""
-        T = as_sequence(T, "T")
-        return _finite_sum(gram_dot(self.kernel, T, self.points,
-                                    self.weights))
+        return _values(self, as_sequence(T, "T"))
 
 
-# %% [5] The type `RKHSFunction`
+# %% [6] The type `RKHSFunction`
 def _space(kernel):
     if not isinstance(kernel, Kernel):
         raise ValueError("kernel must be a Kernel, got "
@@ -164,6 +175,16 @@ def _numbers(values, n, name):
     return numbers
 
 
+def _values(f, T):
+    try:
+        values = gram_dot(f.kernel, T, f.points, f.weights)
+    except ValueError as error:
+        f.kernel._prepare(T, "T")            # says what T must be
+        raise ValueError(f"T does not suit the points of f: {error}"
+                         ) from None
+    return _finite_sum(values)
+
+
 def _finite_sum(values):
     if not np.isfinite(values).all():
         raise ValueError("weights are too large: the sum over the points "
@@ -171,7 +192,7 @@ def _finite_sum(values):
     return values
 
 
-# %% [6] The type `RKHSFunction`
+# %% [7] The type `RKHSFunction`
 def _function(f, name):
     if not isinstance(f, RKHSFunction):
         raise ValueError(f"{name} must be an RKHSFunction, got "
@@ -185,7 +206,7 @@ def _one_space(f, g):
 
 
 def inner(f: RKHSFunction, g: RKHSFunction) -> float:
-    """The inner product Σ a_i b_j k(x_i, y_j)
+    """The inner product Σ α_i β_j k(x_i, y_j)
     (:prf:ref:`thm-moore-aronszajn`).
 
     Parameters
@@ -207,7 +228,7 @@ def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     return float(_finite_sum(f.weights @ g_at_x))
 
 
-# %% [7] The type `RKHSFunction`
+# %% [8] The type `RKHSFunction`
 def norm(f: RKHSFunction) -> float:
     """The norm of f in its RKHS, √⟨f, f⟩
     (:prf:ref:`lem-expansion-definite`).
@@ -223,17 +244,24 @@ def norm(f: RKHSFunction) -> float:
         that is evidence that the kernel is not positive definite, and
         raises a ValueError.
     """
-    square = inner(f, f)
+    _function(f, "f")
+    # With weights of size one no square overflows or vanishes.
+    scale = float(np.abs(f.weights).max())
+    if scale == 0:
+        return 0.0
+    unit = f.weights / scale
+    square = float(_finite_sum(unit @ gram_dot(f.kernel, f.points, None,
+                                               unit)))
     # 1e-8 allows for kernels that are computed to eight digits.
     diagonal = f.kernel.diag(f.points)
-    size = np.abs(f.weights) @ np.sqrt(np.abs(diagonal))
+    size = np.abs(unit) @ np.sqrt(np.abs(diagonal))
     if square < -1e-8 * size**2 or diagonal.min() < 0:
         raise ValueError("f must have a positive definite kernel, but its "
-                         f"squared norm is {square:.6g}")
-    return float(np.sqrt(max(square, 0.0)))
+                         f"squared norm is {square * scale * scale:.6g}")
+    return float(_finite_sum(max(square, 0.0) ** 0.5 * scale))
 
 
-# %% [8] Projection and interpolation
+# %% [9] Projection and interpolation
 def _visible(K):
     """Eigenvalues lam and columns W with W' K W = diag(lam), for the
     directions in which K is larger than its rounding errors."""
@@ -247,7 +275,21 @@ def _visible(K):
     return lam[kept], U[:, kept] / d[:, None]
 
 
-# %% [9] Projection and interpolation
+def _one_value_each(K, y):
+    """Points with equal rows of K are one point to the functions."""
+    _, first, group = np.unique(K, axis=0, return_index=True,
+                                return_inverse=True)
+    twin = first[group.reshape(-1)]
+    gap = np.abs(y - y[twin])
+    wrong = np.flatnonzero(gap > 1e-9 * np.maximum(abs(y), abs(y[twin])))
+    if wrong.size:
+        i, j = twin[wrong[0]], wrong[0]
+        raise ValueError("y must be values that a function can have, but "
+                         f"points {i} and {j} of X are the same to the "
+                         f"kernel and y has {y[i]:.6g} and {y[j]:.6g}")
+
+
+# %% [10] Projection and interpolation
 def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     """The interpolant of minimal norm (:prf:ref:`thm-interpolant`).
 
@@ -279,6 +321,7 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
         c = riesz_representer(K, y)
     except ValueError:
         lam, W = _visible(K)
+        _one_value_each(K, y)
         c = W @ (W.T @ y / lam)
         miss = np.abs(K @ c - y).max()
         if miss > 1e-6 * np.abs(y).max():
@@ -288,7 +331,7 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     return replace(blank, weights=c)
 
 
-# %% [10] Projection and interpolation
+# %% [11] Projection and interpolation
 def project(f: RKHSFunction, X) -> RKHSFunction:
     """Orthogonal projection of f on span{k(x_i, ·)}
     (:prf:ref:`thm-rkhs-projection`).
@@ -311,7 +354,7 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
     return RKHSFunction(f.kernel, X, W @ (W.T @ f(X) / lam))
 
 
-# %% [11] How wrong can an interpolant be?
+# %% [12] How wrong can an interpolant be?
 def power_function(kernel: Kernel, X, T) -> np.ndarray:
     """The largest error of interpolation at X for a function of norm 1
     (:prf:ref:`thm-power-function`).
@@ -327,17 +370,28 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
     Returns
     -------
     (m,) array
-        P(t) >= 0, the distance of k(t, ·) from span{k(x_i, ·)}.
+        P(t) >= 0, the distance of k(t, ·) from span{k(x_i, ·)}; 0 where
+        rounding leaves a small negative square. A square below that
+        raises a ValueError: the kernel is not positive definite.
     """
     _space(kernel)
     X, T = as_sequence(X), as_sequence(T, "T")
     lam, W = _visible(kernel(X))
-    coordinates = (W / np.sqrt(lam)).T @ kernel(X, T)
-    square = kernel.diag(T) - np.sum(coordinates**2, axis=0)
+    parts = ((W / np.sqrt(lam)).T @ kernel(X, T)) ** 2
+    diagonal = kernel.diag(T)
+    square = diagonal - parts.sum(axis=0)
+    # Each eigenvalue is known up to n ε times the largest.
+    doubt = len(X) * np.finfo(float).eps * lam.max(initial=0.0) / lam
+    least = -1e-8 * np.abs(diagonal) - doubt @ parts
+    if (square < least).any() or diagonal.min() < 0:
+        worst = np.argmin(square - least)
+        raise ValueError("kernel must be positive definite, but at point "
+                         f"{worst} of T the square of the distance is "
+                         f"{square[worst]:.6g}")
     return np.sqrt(np.maximum(square, 0.0))
 
 
-# %% [12] From a space to its kernel
+# %% [13] From a space to its kernel
 def kernel_from_basis(basis: Callable | Sequence[Callable],
                       gram) -> Kernel:
     """The reproducing kernel b(x)' G⁻¹ b(y) of a space of functions
@@ -348,7 +402,8 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
     basis : function, or list of p functions
         A function takes n points and returns their (n, p) array of
         values; a function in a list returns the n values of one basis
-        function.
+        function. A transposed array is refused unless n = p, where the
+        mistake cannot be seen.
     gram : (p, p) array
         Inner products of the basis functions, strictly positive definite.
 
@@ -380,7 +435,7 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
         L, values(X).T, lower=True).T)
 
 
-# %% [13] From a space to its kernel
+# %% [14] From a space to its kernel
 def _basis_values(basis, p):
     listed = isinstance(basis, (list, tuple)) and len(basis) == p
     functions = basis if listed else [basis]
@@ -393,8 +448,12 @@ def _basis_values(basis, p):
                 X[0], (Real, list, np.ndarray)):
             X = np.asarray(X)
         n = len(X)
-        B = np.hstack([np.asarray(b(X), dtype=float).reshape(n, -1)
-                       for b in functions])
+        columns = [np.asarray(b(X), dtype=float) for b in functions]
+        for column in columns:
+            if column.ndim not in (1, 2) or len(column) != n:
+                raise ValueError(f"basis must give one row for each of {n} "
+                                 f"points, got shape {column.shape}")
+        B = np.hstack([column.reshape(n, -1) for column in columns])
         if B.shape != (n, p) or not np.isfinite(B).all():
             raise ValueError(f"basis must give {p} finite numbers for each "
                              f"of {n} points, got shape {B.shape}")
@@ -403,7 +462,7 @@ def _basis_values(basis, p):
     return values
 
 
-# %% [14] The norm in a sum of spaces
+# %% [15] The norm in a sum of spaces
 def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
     """The cheapest f = f1 + f2 in a sum of RKHSs
     (:prf:ref:`thm-sum-rkhs`).

@@ -47,11 +47,17 @@ from rkhs_lit import (
 class Minimum(Kernel):
     """min(s, t) on the half-line; its RKHS has the inner product ∫ f'g'."""
 
-    def _gram(self, X, Y):
-        return np.minimum.outer(as_points(X)[:, 0], as_points(Y)[:, 0])
+    def _prepare(self, X, name):
+        X = as_points(X, name)
+        if X.shape[1] != 1 or X.min() < 0:
+            raise ValueError(f"{name} must hold numbers of [0, ∞)")
+        return X
 
-    def diag(self, X):
-        return as_points(X)[:, 0]
+    def _gram(self, X, Y):
+        return np.minimum.outer(X[:, 0], Y[:, 0])
+
+    def _diag(self, X):
+        return X[:, 0]
 
 
 KERNELS = [Gaussian(0.8), Laplace(1.5), Polynomial(3, 0.5), Linear(), Gaussian(1.0) + Linear()]
@@ -202,6 +208,29 @@ def test_a_function_cannot_be_changed_from_outside():
         f.weights = w
 
 
+@pytest.mark.parametrize("kind", ["list of arrays", "list of lists", "pairs", "view", "nested"])
+def test_points_inside_other_things_cannot_be_changed_from_outside(kind):
+    A = np.array([[1.0], [2.0]])
+    rows = [[1.0], [2.0]]
+    kernel, points, T = {
+        "list of arrays": (Linear(), [A[0], A[1]], [1.0]),
+        "list of lists": (Linear(), rows, [1.0]),
+        "pairs": (TensorProduct(Linear(), Delta()), Pairs(A, ["a", "a"]), Pairs([1.0], ["a"])),
+        "view": (Linear(), np.broadcast_to(A, A.shape), [1.0]),
+        "nested": (
+            TensorProduct(TensorProduct(Linear(), Delta()), Linear()),
+            Pairs(Pairs([A[0], A[1]], ["a", "a"]), A),
+            Pairs(Pairs([1.0], ["a"]), [1.0]),
+        ),
+    }[kind]
+    f = RKHSFunction(kernel, points, [1.0, 1.0])
+    before = f(T)[0]
+    A[0], rows[0][0] = 50.0, 50.0
+    assert f(T)[0] == before
+    # One list of points is still one: the copy is made once.
+    assert len((f - 0.5 * f).points) == 2 and (2 * f).points is f.points
+
+
 def test_a_function_prints_short():
     f = RKHSFunction(Gaussian(1.0), np.arange(1000.0), np.ones(1000))
     assert repr(f) == "RKHSFunction(Gaussian(sigma=1.0), n=1000)"
@@ -218,7 +247,13 @@ def test_a_function_prints_short():
         (Linear(), "text", [1.0] * 4, "points"),
         (Linear(), np.array([1.0, np.nan]), [1.0, 1.0], "points must be finite"),
         (Linear(), np.array([np.inf]), [1.0], "points"),
-        (Linear(), ["text"], [1.0], "points"),
+        (Linear(), ["text"], [1.0], "points must hold"),
+        (Linear(), [1.0, "a"], [1.0, 1.0], "points must hold"),
+        (Linear(), [1.0, np.nan], [1.0, 1.0], "points must be finite, but row 1"),
+        (Linear(), [[1.0], [1.0, 2.0]], [1.0, 1.0], "points must have rows"),
+        (FeatureKernel(words), ["a", 3], [1.0, 1.0], "document"),
+        (Minimum(), [0.5, -0.1], [1.0, 1.0], "points must hold numbers"),
+        (TensorProduct(Linear(), Delta()), Pairs(np.array([np.nan]), ["a"]), [1.0], "points"),
         (TensorProduct(Linear(), Delta()), [1.0], [1.0], "points"),
         (Linear(), [1.0, 2.0], [1.0], "weights"),
         (Linear(), [1.0, 2.0], 1.0, "weights"),
@@ -263,8 +298,11 @@ def test_bad_operations_on_functions():
     for T in (0.5, "text", []):
         with pytest.raises(ValueError, match="T must"):
             f(T)
-    with pytest.raises(ValueError):
-        f([np.nan])
+    for T in ([np.nan], ["a"], [1.0, "a"], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(ValueError, match="^T must"):
+            f(T)
+    with pytest.raises(ValueError, match="^T does not suit.*dimension"):
+        f([[1.0, 2.0]])
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
@@ -443,6 +481,22 @@ def test_norm_of_a_function_that_cancels_is_a_small_number():
         assert 0 <= norm(f - g) < 1e-6
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-170, 1e160, 1e200, 1e300])
+def test_norm_is_homogeneous_where_its_square_is_not_representable(size):
+    """def-norm: ‖c f‖ = |c| ‖f‖, also where c² is 0 or infinite."""
+    f = RKHSFunction(Gaussian(1.0), [0.0, 1.0], [3.0, -1.0])
+    assert np.isclose(norm(size * f) / size, norm(f), rtol=1e-14)
+    assert np.isclose(norm(-size * f) / size, norm(f), rtol=1e-14)
+
+
+def test_norm_that_overflows_is_an_error():
+    with pytest.raises(ValueError, match="overflow"):
+        norm(RKHSFunction(Linear(), [1e10], [1e300]))
+    bad = FunctionKernel(lambda x, y: 1.0 if x == y else 2.0)
+    with pytest.raises(ValueError, match="positive definite"):
+        norm(RKHSFunction(bad, [0, 1], [1e200, -1e200]))
+
+
 @pytest.mark.parametrize("function", [norm, project, decompose])
 def test_arguments_that_are_no_functions(function):
     arguments = ([1.0],) if function is project else ()
@@ -542,8 +596,8 @@ def test_neighbours_of_a_cauchy_sequence_are_a_cauchy_sequence():
 
 
 def test_one_kernel_has_one_space_and_one_space_one_kernel():
-    """lem-space-unique, prop-kernel-unique: bases of one space of functions give one
-    kernel; another inner product gives another kernel."""
+    """prop-kernel-unique: bases of one space of functions give one kernel, and another
+    inner product gives another. lem-space-unique: what is orthogonal to all k_x is zero."""
     rng = np.random.default_rng(5)
     A = rng.normal(size=(3, 3)) + 3 * np.eye(3)
     G = np.diag([1.0, 2.0, 0.5])
@@ -559,6 +613,24 @@ def test_one_kernel_has_one_space_and_one_space_one_kernel():
     f = RKHSFunction(k, x, rng.normal(size=8))
     g = RKHSFunction(2 * k, x, f.weights / 2)
     assert np.allclose(f(x), g(x)) and np.isclose(norm(g) ** 2, norm(f) ** 2 / 2)
+    # k_x has the coefficients G⁻¹ b(x), so ⟨h, k_x⟩ = c'b(x): the inner products with the
+    # k_x determine c, and h = Σ c_j b_j with all of them zero is zero.
+    sections = np.linalg.solve(G, basis(x).T)
+    c = rng.normal(size=3)
+    assert np.allclose(c @ G @ sections, basis(x) @ c)
+    assert np.linalg.matrix_rank(G @ sections) == 3
+
+
+def test_a_space_may_lie_in_a_larger_one_with_its_norms():
+    """lem-space-unique: 1 + xy has the functions of xy, as long as before, and constants."""
+    thrice = RKHSFunction(Linear(), [1.0, 2.0], [1.0, 1.0])
+    larger = interpolate(Polynomial(1), [0.0, 1.0], [0.0, 3.0])
+    constant = interpolate(Polynomial(1), [0.0, 1.0], [1.0, 1.0])
+    T = np.linspace(-2, 2, 5)
+    assert np.allclose(thrice(T), larger(T)) and np.allclose(constant(T), 1)
+    assert np.isclose(norm(thrice), 3) and np.isclose(norm(larger), 3)
+    with pytest.raises(ValueError, match="y must"):
+        interpolate(Linear(), [0.0, 1.0], [1.0, 1.0])
 
 
 def test_powers_converge_in_l2_but_not_at_one():
@@ -690,6 +762,17 @@ def test_interpolation_with_dependent_sections():
     assert norm(interpolate(Gaussian(1.0), [0.0, 0.0], [0.0, 0.0])) == 0
 
 
+def test_two_values_at_one_point_are_refused_beside_a_large_value():
+    """thm-interpolant: the miss of 1 is small against 1e7, but no function has it."""
+    k = Gaussian(1.0)
+    with pytest.raises(ValueError, match="y must.*points 0 and 1 .* 1 and 2"):
+        interpolate(k, [0.0, 0.0, 50.0], [1.0, 2.0, 1e7])
+    with pytest.raises(ValueError, match="points 0 and 2 "):
+        interpolate(k, [3.0, 50.0, 3.0, 7.0], [1.0, 1e7, 0.0, 5.0])
+    s = interpolate(k, [0.0, 0.0, 50.0], [2.0, 2.0, 1e7])
+    assert np.allclose(s([0.0, 50.0]), [2, 1e7])
+
+
 @pytest.mark.parametrize("n", [10, 40, 200])
 def test_smooth_values_are_interpolated_though_the_matrix_is_singular(n):
     """thm-interpolant: a function of the space has values that K reaches up to √ε."""
@@ -759,7 +842,7 @@ def test_power_function_bounds_the_error(seed, kernel):
 
 
 def test_power_function_is_the_distance_and_is_attained():
-    """thm-power-function: P(t) = ‖k_t - Π k_t‖, and that function has the error P²."""
+    """thm-power-function: P(t) = ‖k_t - P_V k_t‖, and that function has the error P²."""
     kernel, X, T = Laplace(0.7), np.array([0.0, 0.4, 1.0]), np.array([0.2, 0.9, 2.0])
     for t, P in zip(T, power_function(kernel, X, T)):
         k_t = RKHSFunction(kernel, [t], [1.0])
@@ -817,6 +900,24 @@ def test_bad_input_to_power_function():
         power_function(Linear(), [1.0], 1.0)
     with pytest.raises(ValueError):
         power_function(Linear(), [1.0], [np.nan])
+
+
+def test_power_function_notices_a_kernel_that_is_not_positive_definite():
+    """thm-power-function: P² = 1 - 2·2 = -3 is no square of a distance."""
+    bad = FunctionKernel(lambda x, y: 1.0 if x == y else 2.0)
+    with pytest.raises(ValueError, match="kernel must be positive definite.*point 1.*-3"):
+        power_function(bad, [0], [0, 1])
+    negative = FunctionKernel(lambda x, y: 1.0 if x == y == 0 else -1.0 * (x == y))
+    with pytest.raises(ValueError, match="kernel must be positive definite"):
+        power_function(negative, [0], [1])
+
+
+def test_power_function_does_not_blame_a_good_kernel_for_rounding():
+    """thm-power-function: a badly conditioned pair of points leaves P² = 0 ± 1e-3."""
+    X = [[1.0, 1e-7], [1.0, 0.0]]
+    P = power_function(Linear(), X, [[0.0, 1.0], [1.0, -1.0], [1.0, 0.0]])
+    # The eigenvalue 5e-15 is known to 4e-16: one part in ten of P².
+    assert np.allclose(P**2, 0, atol=0.2)
 
 
 # Kernels of finite-dimensional spaces
@@ -938,6 +1039,22 @@ def test_basis_functions_with_bad_values():
         k = kernel_from_basis(basis, np.eye(2))
         with pytest.raises(ValueError, match="basis must give 2"):
             k([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "basis, shape",
+    [
+        (lambda x: np.array([np.ones_like(x), x]), r"\(2, 3\)"),
+        ([np.ones_like, lambda x: 1.0], r"\(\)"),
+        ([np.ones_like, lambda x: x[:2]], r"\(2,\)"),
+        (lambda x: np.ones((len(x), 2, 1)), r"\(3, 2, 1\)"),
+    ],
+)
+def test_basis_with_values_in_the_wrong_places(basis, shape):
+    """thm-basis-kernel: a transposed array of values must not be read row by row."""
+    k = kernel_from_basis(basis, np.eye(2))
+    with pytest.raises(ValueError, match=f"basis must give one row.*{shape}"):
+        k([1.0, 2.0, 3.0])
 
 
 # Sums of spaces

@@ -118,7 +118,7 @@ def test_the_representer_does_not_depend_on_the_basis(seed, n):
 
 
 def test_the_proof_by_the_kernel_gives_the_same_representer():
-    """thm-riesz: drop a perpendicular onto the kernel, adjust the length."""
+    """thm-riesz: drop a perpendicular onto the null space, adjust the length."""
     rng = np.random.default_rng(0)
     n = 5
     G, l = inner_product(n, rng), rng.uniform(1, 2, size=n)
@@ -342,6 +342,11 @@ def test_differentiation_is_bounded_for_every_degree_but_not_uniformly():
         norms.append(np.sqrt(np.linalg.eigvals(adjoint @ M).real.max()))
     assert np.isclose(norms[0], np.sqrt(3)) and np.isclose(norms[1], np.sqrt(15))
     assert np.all(np.diff(norms) > 1)
+    # x^n alone: ‖n x^(n-1)‖² / ‖x^n‖² = n² (2n + 1)/(2n - 1), in fractions and as a bound.
+    for n, size in enumerate(norms, start=1):
+        square = Fraction(2 * n * n, 2 * n - 1) / Fraction(2, 2 * n + 1)
+        assert square == Fraction(n * n * (2 * n + 1), 2 * n - 1) > n * n
+        assert size >= np.sqrt(float(square)) * (1 - 1e-12)
 
 
 # Projection
