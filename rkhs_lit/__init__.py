@@ -4,6 +4,16 @@ Each module holds the exported cells of the chapter of the same name; this
 file only gathers the public names.
 """
 
+from rkhs_lit.bochner import (
+    FourierFeatures,
+    Matern,
+    NystromFeatures,
+    nystrom_features,
+    pivoted_cholesky,
+    random_fourier_features,
+    rff_variance,
+    spectral_sample,
+)
 from rkhs_lit.kernels import (
     BSpline,
     Conjugated,

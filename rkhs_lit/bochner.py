@@ -1,0 +1,493 @@
+"""Bochner: kernels as averages of waves
+
+The exported cells of the chapter ``book/bochner.ipynb``, in its order.
+"""
+# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
+# below, then `make untangle`. `make test` fails while the two differ.
+
+# %% [1] Bochner: kernels as averages of waves
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import gamma, kv
+
+from rkhs_lit.kernels import (TILE, Gaussian, Kernel, Laplace, Pairs,
+                              Power, Product, Scaled, Sinc, Sum, _kernel,
+                              _nonnegative, _OnVectors, _positive, _whole,
+                              as_points, as_sequence, reduce_tiles,
+                              squared_distances)
+from rkhs_lit.moore_aronszajn import _space
+
+
+# %% [2] Mixtures of Gaussians
+def _matern_start(nu, z):
+    """M_nu(z) for 0 < nu <= 2, by Bessel functions."""
+    if nu == 0.5:
+        return np.exp(-z)
+    if nu == 1.5:
+        return (1 + z) * np.exp(-z)
+    # Below this, K_nu overflows for nu > 1, and M_nu is 1 to rounding.
+    w = np.maximum(z, 1e-300 if nu <= 1 else 1e-100)
+    M = 2 ** (1 - nu) / gamma(nu) * w**nu * kv(nu, w)
+    return np.where(z == 0, 1.0, np.minimum(M, 1.0))
+
+
+def _matern(nu, z):
+    z = np.minimum(z, 1e3)                    # e^-1000 is 0 already
+    steps = math.ceil(nu) - 1
+    start = nu - steps                        # in (0, 1]
+    previous = _matern_start(start, z)
+    if steps == 0:
+        return previous
+    current = _matern_start(start + 1, z)
+    for order in start + np.arange(1, steps):
+        factor = z**2 / (4 * order * (order - 1))
+        previous, current = current, current + factor * previous
+    return current
+
+
+# %% [3] Mixtures of Gaussians
+@dataclass(frozen=True)
+class Matern(_OnVectors):
+    """The Matérn kernel 2^(1-ν)/Γ(ν) z^ν K_ν(z) with
+    z = √(2ν) ‖x - y‖ / σ (:prf:ref:`thm-matern`).
+
+    Parameters
+    ----------
+    nu : float
+        The smoothness ν, at most 1000. 1/2 gives `Laplace`, 3/2 and 5/2
+        have closed forms, ν → ∞ gives `Gaussian`.
+    sigma : float
+        The width σ, scikit-learn's ``length_scale``.
+
+    Examples
+    --------
+    >>> Matern(1.5, 1.0)([0.0, 1.0]).round(6)      # (1 + √3) e^-√3
+    array([[1.      , 0.483358],
+           [0.483358, 1.      ]])
+    """
+
+    nu: float
+    sigma: float
+
+    def __post_init__(self):
+        _positive(self.nu, "nu")
+        if self.nu > 1000:
+            raise ValueError(f"nu must be at most 1000, got {self.nu}: use "
+                             "Gaussian(sigma), which is its limit")
+        _positive(self.sigma, "sigma")
+
+    def _gram(self, X, Y):
+        r = np.sqrt(squared_distances(X, Y))
+        return _matern(self.nu, math.sqrt(2 * self.nu) / self.sigma * r)
+
+
+# %% [4] Rules for spectral measures
+def _frequencies(kernel, n, dim, rng):
+    if isinstance(kernel, Gaussian):
+        return rng.normal(size=(n, dim)) / kernel.sigma
+    if isinstance(kernel, (Laplace, Matern)):
+        nu = getattr(kernel, "nu", 0.5)
+        G = rng.standard_gamma(nu, size=(n, 1))
+        # For small nu a draw can underflow to 0: an infinite frequency.
+        G = np.maximum(G, np.finfo(float).tiny)
+        Z = rng.normal(size=(n, dim))
+        return Z / np.sqrt(G / nu) / kernel.sigma
+    if isinstance(kernel, Sinc):
+        return rng.uniform(-1, 1, size=(n, dim)) * np.pi / kernel.width
+    if isinstance(kernel, Scaled):
+        return _frequencies(kernel.kernel, n, dim, rng)
+    if type(kernel) in (Product, Power):      # no product on pairs
+        factors = ([kernel.first, kernel.second]
+                   if isinstance(kernel, Product)
+                   else [kernel.kernel] * int(kernel.m))
+        return sum((_frequencies(k, n, dim, rng) for k in factors),
+                   np.zeros((n, dim)))
+    if isinstance(kernel, Sum):
+        first, second = (_frequencies(k, n, dim, rng)
+                         for k in (kernel.first, kernel.second))
+        share = _mass(kernel.first, dim) / max(_mass(kernel, dim), 1e-300)
+        return np.where(rng.random((n, 1)) < share, first, second)
+    raise ValueError("kernel must be shift-invariant with a spectral "
+                     "measure that is known here (Gaussian, Laplace, "
+                     "Matern, Sinc, and their sums, multiples, products "
+                     f"and powers), got {kernel!r}")
+
+
+def _mass(kernel, dim):
+    """k(0), the total mass of the spectral measure."""
+    return float(kernel.diag(np.zeros((1, dim)))[0])
+
+
+# %% [5] Rules for spectral measures
+def _generator(rng):
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise ValueError("rng must be a seed or a numpy Generator, got "
+                         f"{rng!r}") from None
+
+
+def spectral_sample(kernel: Kernel, n: int, *, dim: int,
+                    rng) -> np.ndarray:
+    """Frequencies drawn from the spectral measure of a kernel, divided
+    by its mass (:prf:ref:`thm-bochner`).
+
+    Gaussian, Laplace and Matérn kernels by
+    :prf:ref:`prop-gaussian-spectrum` and :prf:ref:`thm-matern-spectrum`;
+    sums, multiples, products, powers and sinc by
+    :prf:ref:`prop-spectral-rules`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Shift-invariant, not zero.
+    n : int
+        How many.
+    dim : int
+        The dimension d of the points.
+    rng : seed or numpy.random.Generator
+
+    Returns
+    -------
+    (n, dim) array
+        Independent rows ω with E cos⟨ω, x - y⟩ = k(x, y) / k(0).
+    """
+    _kernel(kernel, "kernel")
+    n, dim = _whole(n, "n", 1), _whole(dim, "dim", 1)
+    omega = _frequencies(kernel, n, dim, _generator(rng))
+    if _mass(kernel, dim) == 0:
+        raise ValueError("kernel must not be zero: a zero kernel has no "
+                         "frequencies")
+    if not np.isfinite(omega).all():
+        raise ValueError("kernel has a width so small that frequencies "
+                         "overflow")
+    return omega
+
+
+# %% [6] Which form wins?
+@dataclass(frozen=True, eq=False)
+class FourierFeatures:
+    """Cosines and sines with given frequencies (:prf:ref:`def-rff`).
+
+    With q frequencies and D features, the first q columns are
+    √(2 mass/D) cos(⟨ω_l, x⟩ + b_l) and the other D - q the sines of the
+    first D - q frequencies. So D = 2q is the paired form, D = q the
+    phase form, and D = 2q - 1 has pairs and one feature left over.
+
+    Parameters
+    ----------
+    frequencies : (q, d) array
+    phases : (q,) array
+    n_features : int
+        D, from q to 2q.
+    mass : float
+        k(0).
+    """
+
+    frequencies: np.ndarray
+    phases: np.ndarray
+    n_features: int
+    mass: float = 1.0
+
+    def __post_init__(self):
+        omega = as_points(self.frequencies, "frequencies").copy()
+        b = as_points(self.phases, "phases").ravel().copy()
+        q, D = len(omega), _whole(self.n_features, "n_features", 1)
+        if np.shape(self.phases) != (q,):
+            raise ValueError(f"phases must be {q} numbers, one for each "
+                             f"frequency, got {np.shape(self.phases)}")
+        if not q <= D <= 2 * q:
+            raise ValueError(f"n_features must be from {q} to {2 * q} for "
+                             f"{q} frequencies, got {D}")
+        _nonnegative(self.mass, "mass")
+        for name, value in (("frequencies", omega), ("phases", b)):
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    def __call__(self, X) -> np.ndarray:
+        """The features of the points X, an (n, n_features) array."""
+        return _waves(as_points(X), self.frequencies, self.phases,
+                      self.n_features, self.mass)
+
+
+# %% [7] Which form wins?
+def _waves(X, omega, b, D, mass):
+    n, q = len(X), len(omega)
+    if X.shape[1] != omega.shape[1]:
+        raise ValueError("X must have points in dimension "
+                         f"{omega.shape[1]}, got {X.shape[1]}")
+    with np.errstate(over="ignore"):
+        largest = np.abs(X).sum(axis=1).max() * np.abs(omega).max()
+    if not np.isfinite(largest):
+        raise ValueError("X must be smaller: ⟨ω, x⟩ overflows")
+    scale, pairs = math.sqrt(2 * mass / D), D - q
+    Z = np.empty((n, D))
+    np.matmul(X, omega.T, out=Z[:, :q])
+
+    def fill(total, i, j):
+        alpha = Z[i, :q]
+        if b.any():
+            alpha += b
+        alone = alpha[:, pairs:]
+        np.cos(alone, out=alone)
+        alone *= scale
+        t = np.tan(alpha[:, :pairs] / 2)
+        w = t * t
+        w += 1
+        np.divide(2 * scale, w, out=w)
+        np.multiply(w, t, out=Z[i, q:])
+        np.subtract(w, scale, out=Z[i, :pairs])
+
+    if n <= TILE:
+        fill(0, slice(n), None)              # not worth a thread
+    else:
+        reduce_tiles(fill, lambda: 0, n, 1)
+    return Z
+
+
+# %% [8] Which form wins?
+def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
+                            rng, paired: bool = True) -> FourierFeatures:
+    """A random feature map whose inner products have the kernel as
+    their mean (:prf:ref:`thm-rff-unbiased`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One that `spectral_sample` knows.
+    n_features : int
+        The number D of features. The error falls like 1/√D, with the
+        variance of `rff_variance`.
+    dim : int
+        The dimension of the points.
+    rng : seed or numpy.random.Generator
+    paired : bool
+        Cosine and sine of each frequency (the default, better for
+        smooth kernels: :prf:ref:`thm-pairs-win`), or one cosine with a
+        random phase. An odd D in the paired form has one feature with a
+        phase.
+
+    Returns
+    -------
+    FourierFeatures
+        A function: ``map(X)`` has shape (n, n_features), and
+        ``map(X) @ map(Y).T`` estimates ``kernel(X, Y)``.
+
+    Examples
+    --------
+    >>> z = random_fourier_features(Gaussian(1.0), 2000, dim=1, rng=0)
+    >>> Z = z([0.0, 1.0])
+    >>> bool(abs(Z @ Z.T - Gaussian(1.0)([0.0, 1.0])).max() < 0.05)
+    True
+    """
+    D = _whole(n_features, "n_features", 1)
+    if not isinstance(paired, (bool, np.bool_)):
+        raise ValueError(f"paired must be True or False, got {paired!r}")
+    rng = _generator(rng)
+    q = (D + 1) // 2 if paired else D
+    omega = spectral_sample(kernel, q, dim=dim, rng=rng)
+    b = np.zeros(q)
+    alone = slice(D - q, q)              # those without a sine
+    b[alone] = rng.uniform(0, 2 * np.pi, size=2 * q - D)
+    return FourierFeatures(omega, b, D, _mass(kernel, omega.shape[1]))
+
+
+# %% [9] Which form wins?
+def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
+                 paired: bool = True) -> np.ndarray:
+    """The exact variance of z(x)'z(y) (:prf:ref:`thm-rff-variance`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        One that `spectral_sample` knows.
+    X, Y : (n, d) and (m, d) arrays
+    n_features : int
+    paired : bool
+        As for `random_fourier_features`.
+
+    Returns
+    -------
+    (n, m) array
+    """
+    X, Y = as_points(X), as_points(Y, "Y")
+    D = _whole(n_features, "n_features", 1)
+    if not isinstance(paired, (bool, np.bool_)):
+        raise ValueError(f"paired must be True or False, got {paired!r}")
+    # Refuses kernels that are not shift-invariant.
+    spectral_sample(kernel, 1, dim=X.shape[1], rng=0)
+    c = _mass(kernel, X.shape[1])
+    V = (1 + kernel(2 * X, 2 * Y) / c) / 2 - (kernel(X, Y) / c) ** 2
+    V = np.maximum(V, 0.0)                    # rounding at x = y
+    pairs = D // 2 if paired else 0
+    alone = D - 2 * pairs
+    return c**2 * (4 * pairs * V + alone * (V + 0.5)) / D**2
+
+
+# %% [10] Without luck: pivoted Cholesky
+def _step(kernel, X, G, pivots, d):
+    """The next column f, and what it leaves of the diagonal d."""
+    p, r = int(d.argmax()), len(pivots)
+    column = kernel._block(X, X[p:p + 1])[:, 0] - G[:r, p] @ G[:r]
+    f = column / math.sqrt(d[p])
+    f[pivots], f[p] = 0.0, math.sqrt(d[p])     # exact, despite rounding
+    return p, f, d - f**2
+
+
+# %% [11] Without luck: pivoted Cholesky
+def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
+                     max_rank: int | None = None,
+                     return_pivots: bool = False):
+    """A factor F with F F' ≈ K(X), from few columns of K
+    (:prf:ref:`thm-pivoted-cholesky`).
+
+    Takes O(n r²) operations and O(n r) memory; K is never formed.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive definite, on any kind of points.
+    X : sequence of n points
+    tol : float
+        Stop when tr(K - F F') <= tol tr(K).
+    max_rank : int, optional
+        Stop at this rank even if the error is larger; by default n.
+    return_pivots : bool
+
+    Returns
+    -------
+    F : (n, r) array
+        K - F F' is positive definite, and zero at the pivots.
+    pivots : (r,) array of int
+        Only with ``return_pivots=True``. ``F[pivots]`` is lower
+        triangular.
+
+    Examples
+    --------
+    Three points of which two coincide have a Gram matrix of rank two:
+
+    >>> pivoted_cholesky(Gaussian(1.0), [0.0, 5.0, 0.0]).shape
+    (3, 2)
+    """
+    _space(kernel)
+    tol, d = _nonnegative(tol, "tol"), kernel.diag(X)
+    max_rank = len(d) if max_rank is None else min(
+        len(d), _whole(max_rank, "max_rank", 1))
+    if d.min() < 0:
+        raise ValueError("kernel must be positive definite, but k(x, x) = "
+                         f"{d.min():.6g} at point {d.argmin()}")
+    # Points are checked, and their features made, only once.
+    G, pivots = _columns(kernel, kernel._prepare(X, "X"), d, tol, max_rank)
+    F = G.T
+    return (F, np.array(pivots, dtype=int)) if return_pivots else F
+
+
+# %% [12] Without luck: pivoted Cholesky
+def _columns(kernel, X, d, tol, max_rank):
+    enough, largest = tol * d.sum(), d.max()
+    G, pivots = np.empty((min(max_rank, 64), len(d))), []
+    while len(pivots) < max_rank and d.sum() > enough:
+        r = len(pivots)
+        if d.max() <= 16 * (r + 1) * np.finfo(float).eps * largest:
+            break
+        p, f, d = _step(kernel, X, G, pivots, d)
+        if not d.min() >= -1e-8 * largest:
+            raise ValueError("kernel must be positive definite, but what "
+                             "is left of its Gram matrix has the diagonal "
+                             f"entry {d.min():.6g}")
+        d = np.maximum(d, 0.0)
+        if r == len(G):
+            G = np.concatenate([G, np.empty((min(r, max_rank - r),
+                                             len(d)))])
+        G[r] = f
+        pivots.append(p)
+    return G[:len(pivots)], pivots
+
+
+# %% [13] Nyström features, and why the two are one
+@dataclass(frozen=True, eq=False, repr=False)
+class NystromFeatures:
+    """The features L⁻¹ κ(x) of landmarks (:prf:ref:`thm-nystrom`).
+
+    Made by `nystrom_features`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    landmarks : sequence of r points
+        With an invertible Gram matrix.
+    factor : (r, r) array
+        Lower triangular L with L L' = kernel(landmarks).
+    """
+
+    kernel: Kernel
+    landmarks: Sequence
+    factor: np.ndarray
+
+    def __post_init__(self):
+        _kernel(self.kernel, "kernel")
+        r = len(as_sequence(self.landmarks, "landmarks"))
+        L = as_points(self.factor, "factor").copy()
+        if L.shape != (r, r) or not (L.diagonal() > 0).all():
+            raise ValueError(f"factor must be an ({r}, {r}) lower "
+                             "triangular array with a positive diagonal, "
+                             f"got shape {L.shape}")
+        L.setflags(write=False)
+        object.__setattr__(self, "factor", L)
+
+    def __repr__(self):
+        return f"NystromFeatures({self.kernel}, r={len(self.factor)})"
+
+    def __call__(self, X) -> np.ndarray:
+        """The features of the points X, an (n, r) array."""
+        K = self.kernel(self.landmarks, as_sequence(X))
+        return solve_triangular(self.factor, K, lower=True,
+                                overwrite_b=True).T
+
+
+# %% [14] Nyström features, and why the two are one
+def _take(X, index):
+    if isinstance(X, Pairs):
+        return Pairs(_take(X.first, index), _take(X.second, index))
+    if isinstance(X, np.ndarray):
+        return X[index]
+    return [X[i] for i in index]
+
+
+def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
+    """Features with inner products κ(x)' K⁺ κ(y): the kernel, projected
+    on the span of the landmarks (:prf:ref:`thm-nystrom`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive definite, on any kind of points.
+    landmarks : sequence of m points
+        May repeat points. The pivots of `pivoted_cholesky` are a good
+        choice.
+
+    Returns
+    -------
+    NystromFeatures
+        A function: ``map(X)`` has shape (n, r), where r <= m is the
+        numerical rank of the landmarks' Gram matrix, and
+        ``map(X) @ map(Y).T`` approximates ``kernel(X, Y)``, exactly if
+        one of the points is a landmark.
+
+    Examples
+    --------
+    >>> phi = nystrom_features(Gaussian(1.0), [0.0, 1.0, 1.0])
+    >>> phi([0.0, 0.5, 1.0]).shape
+    (3, 2)
+    """
+    landmarks = as_sequence(landmarks, "landmarks")
+    F, pivots = pivoted_cholesky(kernel, landmarks, tol=0,
+                                 return_pivots=True)
+    if len(pivots) == 0:
+        raise ValueError("landmarks must have k(u, u) > 0 for at least one "
+                         "of them")
+    return NystromFeatures(kernel, _take(landmarks, pivots), F[pivots])

@@ -1,0 +1,933 @@
+"""Identities of the chapter on Bochner's theorem and low-rank factors."""
+
+import tracemalloc
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from rkhs_lit import (
+    Delta,
+    FeatureKernel,
+    FourierFeatures,
+    FunctionKernel,
+    Gaussian,
+    Kernel,
+    Laplace,
+    Linear,
+    Matern,
+    NystromFeatures,
+    Pairs,
+    Polynomial,
+    RKHSFunction,
+    Sigmoid,
+    Sinc,
+    TensorProduct,
+    inner,
+    is_positive_definite,
+    nystrom_features,
+    pivoted_cholesky,
+    power_function,
+    project,
+    random_fourier_features,
+    rff_variance,
+    spectral_sample,
+    substrings,
+)
+from scipy.integrate import quad
+from scipy.special import gamma, iv
+from scipy.stats import cauchy, kstest, multivariate_t, norm, t, uniform
+from sklearn.gaussian_process.kernels import Matern as PeerMatern
+
+EPS = np.finfo(float).eps
+SPECTRAL = [
+    Gaussian(0.7), Laplace(1.4), Matern(1.5, 0.8), Matern(2.5, 1.0), Matern(0.3, 1.0),
+    Matern(4.2, 2.0), Sinc(1.3), 2.5 * Gaussian(1.0), Gaussian(1.0) * Laplace(2.0),
+    Matern(1.5, 1.0) ** 3, 2.0 * Gaussian(0.4) + 0.5 * Laplace(1.0), Gaussian(1.0) ** 0,
+]
+names = lambda k: repr(k)[:45]  # noqa: E731
+
+
+def sample(n=12, d=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+# -- Bochner's theorem ----------------------------------------------------
+
+
+@given(arrays(float, (3, 2), elements=st.integers(-400, 400).map(lambda v: v / 100)),
+       arrays(float, 3, elements=st.integers(0, 200).map(lambda v: v / 100)), st.integers(0, 99))
+def test_an_average_of_waves_is_a_kernel_with_cosines_and_sines_as_features(omega, mass, seed):
+    """thm-bochner, the direction that is used: ∫ cos⟨ω, x - y⟩ dΛ(ω)."""
+    X = sample(8, seed=seed)
+    K = np.cos((X[:, None] - X) @ omega.T) @ mass
+    features = np.hstack([np.cos(X @ omega.T) * np.sqrt(mass),
+                          np.sin(X @ omega.T) * np.sqrt(mass)])
+    # Eight roundings of terms that are at most the total mass.
+    assert np.allclose(K, features @ features.T, rtol=0, atol=1e-14 * (1 + mass.sum()))
+    assert is_positive_definite(features @ features.T)
+    assert np.linalg.matrix_rank(features @ features.T) <= 6
+
+
+@pytest.mark.parametrize("omega", [0.3, 2.0, 5.7])
+@pytest.mark.parametrize("kappa", [
+    lambda u: np.exp(-np.abs(u)),
+    lambda u: np.maximum(0, 1 - np.abs(u)),
+    lambda u: np.maximum(0, 1 - u**2),
+], ids=["laplace", "hat", "parabola"])
+def test_the_quadratic_form_of_a_wave_is_the_windowed_transform(kappa, omega):
+    """lem-wave-witness: both sides of eq-wave-form."""
+    eps, h = 0.1, 0.02
+    x = np.arange(-8, 8 + h / 2, h)
+    window = h * np.exp(-2 * eps * x**2)
+    K = kappa(np.subtract.outer(x, x))
+    form = sum(a @ K @ a for a in (window * np.cos(omega * x), window * np.sin(omega * x)))
+    integral = 2 * quad(lambda u: kappa(u) * np.exp(-eps * u**2), 0, 12, weight="cos",
+                        wvar=omega, limit=200)[0]
+    # The trapezoidal rule with kinks in κ has an error of order h².
+    assert abs(form - np.sqrt(np.pi / (4 * eps)) * integral) < 4 * h**2
+
+
+def test_a_negative_frequency_gives_a_witness_and_none_gives_none():
+    """cor-negative-frequency, exm-parabola: the parabola fails at 2π, the hat does not."""
+    transform = 4 * (np.sin(2 * np.pi) - 2 * np.pi) / (2 * np.pi) ** 3
+    assert np.isclose(transform, -1 / np.pi**2)
+    assert np.isclose(transform, 2 * quad(lambda t: 1 - t**2, 0, 1, weight="cos",
+                                          wvar=2 * np.pi)[0])
+    x = np.arange(-8, 8, 0.1)
+    a = np.exp(-0.1 * x**2) * np.cos(2 * np.pi * x)
+    differences = np.subtract.outer(x, x)
+    parabola, hat = np.maximum(0, 1 - differences**2), np.maximum(0, 1 - np.abs(differences))
+    assert a @ parabola @ a < -1
+    assert not is_positive_definite(parabola) and is_positive_definite(hat)
+
+
+def test_the_box_of_the_earlier_chapter_fails_at_a_negative_frequency():
+    """exm-box: its witness is the wave of frequency π/0.4."""
+    box = np.array([[1.0, 1, 0], [1, 1, 1], [0, 1, 1]])
+    a = np.cos(np.pi / 0.4 * np.array([0.0, 0.4, 0.8])) * [1, np.sqrt(2), 1]
+    assert np.isclose(a @ box @ a / (a @ a), 1 - np.sqrt(2))
+    assert np.sin(np.pi / 0.8) / (np.pi / 0.8) < 0
+
+
+def test_the_windowed_transform_is_a_density_and_gives_the_function_back():
+    """lem-windowed-bochner, for the Laplace kernel on the line."""
+    eps, h = 0.05, 0.02
+    u = np.arange(0, 20, h)
+    windowed = np.exp(-u - eps * u**2)
+    weight = np.full(len(u), h)
+    weight[0] = h / 2
+    omega = np.arange(0, 140, 0.02)
+    transform = 2 * np.cos(np.outer(omega, u)) @ (weight * windowed)
+    # The sum over the grid is periodic in ω: it is 2/(1 + ω²) up to h²/6.
+    assert transform.min() > -1e-9
+    ends = np.full(len(omega), 0.02 / np.pi)
+    ends[0] /= 2
+    for point in (0.0, 0.7, 2.0):
+        back = ends @ (transform * np.cos(omega * point))
+        # What lies above ω = 140 has the mass 2/(140 π).
+        assert abs(back - np.exp(-point - eps * point**2)) < 2 / (140 * np.pi) + 1e-3
+
+
+# -- spectral measures ----------------------------------------------------
+
+
+def test_gaussian_kernel_is_the_characteristic_function_of_a_normal():
+    """prop-gaussian-spectrum, by quadrature."""
+    for sigma, delta in product((0.5, 1.0, 2.0), (0.0, 0.4, 1.7)):
+        integral = quad(lambda w: 2 * norm.pdf(w, scale=1 / sigma) * np.cos(w * delta),
+                        0, 40 / sigma, limit=200)[0]
+        assert np.isclose(integral, Gaussian(sigma)([0.0], [delta])[0, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("nu", [0.3, 0.5, 1.0, 1.5, 2.0, 2.5, 3.3])
+def test_matern_is_a_scale_mixture_of_gaussians(nu):
+    """def-matern: quadrature over the gamma distribution."""
+    for r in (0.1, 1.0, 3.0):
+        z = np.sqrt(2 * nu) * r / 0.8
+        integral = quad(lambda v: 2 * v ** (2 * nu - 1) * np.exp(-v**2 - z**2 / (4 * v**2)),
+                        0, np.inf)[0] / gamma(nu)
+        assert np.isclose(Matern(nu, 0.8)([0.0], [r])[0, 0], integral, rtol=1e-6)
+
+
+@pytest.mark.parametrize("nu", [0.05, 0.2, 0.5, 0.9, 1.0, 1.5, 2.0, 2.5, 3.0, 7.3, 20.0, 100.0])
+@pytest.mark.parametrize("sigma", [0.3, 2.0])
+def test_matern_equals_scikit_learns(nu, sigma):
+    """thm-matern, part 1, in the same convention as scikit-learn."""
+    X, Y = sample(20, 3), sample(15, 3, seed=1)
+    peer = PeerMatern(length_scale=sigma, nu=nu)
+    # scikit-learn regularises distances by machine precision, which small ν amplifies.
+    atol = 1e-12 if nu > 0.15 else 1e-2
+    assert np.allclose(Matern(nu, sigma)(X, Y), peer(X, Y), rtol=1e-9, atol=atol)
+    assert isinstance(Matern(nu, sigma), Kernel)
+
+
+def test_matern_recurrence_and_closed_forms():
+    """thm-matern, parts 2 and 3, and the exercise on 7/2."""
+    r = np.linspace(0, 5, 40)
+    forms = {0.5: lambda z: 1, 1.5: lambda z: 1 + z, 2.5: lambda z: 1 + z + z**2 / 3,
+             3.5: lambda z: 1 + z + 2 * z**2 / 5 + z**3 / 15}
+    for nu, polynomial in forms.items():
+        z = np.sqrt(2 * nu) * r / 1.7
+        assert np.allclose(Matern(nu, 1.7)([0.0], r)[0], polynomial(z) * np.exp(-z), rtol=1e-13)
+    for nu in (1.2, 2.0, 4.7):
+        # The same z for all orders: σ = √(2ν).
+        M = {v: Matern(v, np.sqrt(2 * v))([0.0], r)[0] for v in (nu - 1, nu, nu + 1)}
+        assert np.allclose(M[nu + 1], M[nu] + r**2 / (4 * nu * (nu - 1)) * M[nu - 1], rtol=1e-12)
+    assert np.allclose(Matern(0.5, 0.9)(sample()), Laplace(0.9)(sample()), rtol=1e-14)
+
+
+def test_matern_tends_to_gaussian_like_one_over_nu():
+    """thm-matern, part 4."""
+    r = np.linspace(0, 4, 60)
+    gaps = [np.abs(Matern(nu, 1.3)([0.0], r) - Gaussian(1.3)([0.0], r)).max()
+            for nu in (10, 100, 1000)]
+    assert gaps[2] < 5e-4
+    assert np.allclose(np.divide(gaps[:-1], gaps[1:]), 10, rtol=0.1)
+
+
+def test_matern_is_continuous_in_nu_and_never_nan():
+    """thm-matern: closed forms meet the Bessel functions; extreme distances are finite."""
+    r = np.array([0.0, 1e-160, 1e-120, 1e-9, 1e-3, 1.0, 30.0, 1e3, 1e9, 1e150])
+    for nu in (0.5, 1.5, 2.5):
+        near = Matern(nu * (1 + 1e-9), 1.0)([0.0], r)
+        assert np.allclose(near, Matern(nu, 1.0)([0.0], r), rtol=1e-6, atol=1e-12)
+    for nu in (1e-3, 0.2, 1.0, 2.0, 3.999, 50.0, 1000.0):
+        K = Matern(nu, 1.0)([0.0], r)[0]
+        assert (0 <= K).all() and (K <= 1).all() and K[0] == 1 and K[-1] == 0
+        # Decreasing, up to the rounding of Bessel functions.
+        assert (np.diff(K) <= 1e-12).all()
+    assert is_positive_definite(Matern(1.7, 1.0)(sample(40, 3)))
+
+
+@pytest.mark.parametrize("k, d", [(Laplace(0.6), 1), (Laplace(0.6), 3), (Matern(1.5, 2.0), 2),
+                                  (Matern(0.3, 1.0), 2)])
+def test_the_density_of_student_frequencies(k, d):
+    """thm-matern-spectrum: eq-student is SciPy's multivariate t density."""
+    nu = getattr(k, "nu", 0.5)
+    omega = sample(6, d) * 3
+    p = (gamma(nu + d / 2) / gamma(nu) * (k.sigma**2 / (2 * np.pi * nu)) ** (d / 2)
+         * (1 + k.sigma**2 * np.sum(omega**2, axis=1) / (2 * nu)) ** (-nu - d / 2))
+    peer = multivariate_t(np.zeros(d), np.eye(d) / k.sigma**2, df=2 * nu)
+    assert np.allclose(p, peer.pdf(omega))
+
+
+@pytest.mark.parametrize("k, law", [
+    (Gaussian(0.4), norm(scale=2.5)),
+    (Laplace(2.0), cauchy(scale=0.5)),
+    (Matern(1.5, 0.5), t(3, scale=2.0)),
+    (Matern(0.3, 4.0), t(0.6, scale=0.25)),
+    (Matern(6.0, 1.0), t(12)),
+    (Sinc(2.0), uniform(-np.pi / 2, np.pi)),
+    (Gaussian(0.5) * Gaussian(1 / np.sqrt(5)), norm(scale=3.0)),
+    (Laplace(1.0) ** 3, cauchy(scale=3.0)),
+    (7.0 * Gaussian(1.0), norm()),
+], ids=lambda v: names(v) if isinstance(v, Kernel) else "")
+def test_the_marginals_of_the_frequencies(k, law):
+    """prop-gaussian-spectrum, thm-matern-spectrum, prop-spectral-rules: Kolmogorov-Smirnov."""
+    omega = spectral_sample(k, 4000, dim=3, rng=1)
+    # Fixed seed; every direction of a radial law has the same marginal.
+    for column in omega.T:
+        assert kstest(column, law.cdf).pvalue > 1e-3
+    if isinstance(k, (Gaussian, Laplace, Matern)):
+        direction = np.array([0.6, 0.0, -0.8])
+        assert kstest(omega @ direction, law.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("k", SPECTRAL, ids=names)
+@pytest.mark.parametrize("dim", [1, 3])
+def test_the_mean_wave_is_the_kernel(k, dim):
+    """thm-bochner for every sampler: E cos⟨ω, δ⟩ = κ(δ)/κ(0)."""
+    N = 40_000
+    omega = spectral_sample(k, N, dim=dim, rng=0)
+    assert omega.shape == (N, dim) and np.isfinite(omega).all()
+    delta, origin = sample(6, dim, seed=3), np.zeros((1, dim))
+    wanted = k(delta, origin)[:, 0] / k(origin)[0, 0]
+    waves = np.exp(1j * delta @ omega.T).mean(axis=1)
+    # Each mean has a standard deviation of at most 1/√N; 24 of them, fixed seed.
+    assert np.abs(waves - wanted).max() < 4 / np.sqrt(N)
+
+
+def test_radial_frequencies_have_dependent_coordinates():
+    """thm-matern-spectrum: independent Cauchy coordinates would give another kernel."""
+    N, delta = 40_000, np.array([1.0, 1.0])
+    found = np.cos(spectral_sample(Laplace(1.0), N, dim=2, rng=0) @ delta).mean()
+    euclidean, by_coordinate = np.exp(-np.sqrt(2)), np.exp(-2)
+    assert abs(found - euclidean) < 4 / np.sqrt(N) < abs(found - by_coordinate)
+
+
+def test_sampling_is_reproducible():
+    """thm-bochner: a seed, or a generator that moves on."""
+    k = Matern(1.5, 1.0) + Gaussian(1.0)
+    assert np.array_equal(spectral_sample(k, 5, dim=2, rng=7), spectral_sample(k, 5, dim=2, rng=7))
+    rng = np.random.default_rng(7)
+    first, second = (spectral_sample(k, 5, dim=2, rng=rng) for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+# -- random Fourier features ----------------------------------------------
+
+FREQUENCIES = np.array([[0.5, -1.0], [1.3, 0.2], [2.2, 1.5]])
+
+
+def kappa(delta):
+    """The kernel whose spectral measure has three equally likely frequencies."""
+    return np.cos(FREQUENCIES @ delta).mean()
+
+
+def all_estimates(x, y, D, q):
+    """z(x)'z(y) for every draw of q frequencies, and 8 values of each phase that matters."""
+    alone = 2 * q - D
+    # Eight equally spaced phases integrate cos(2b) and cos²(2b) exactly.
+    phases = 2 * np.pi * np.arange(8) / 8
+    for draw in product(range(3), repeat=q):
+        for b in product(phases, repeat=alone):
+            full = np.concatenate([np.zeros(q - alone), b])
+            z = FourierFeatures(FREQUENCIES[list(draw)], full, D)
+            yield (z(x[None]) @ z(y[None]).T)[0, 0]
+
+
+@pytest.mark.parametrize("D, q", [(2, 1), (4, 2), (6, 3), (3, 2), (1, 1), (2, 2), (5, 3)])
+def test_mean_and_variance_by_exact_enumeration(D, q):
+    """thm-rff-unbiased, thm-rff-variance: all draws from a discrete spectral measure."""
+    x, y = np.array([0.7, -0.1]), np.array([-0.4, 0.9])
+    values = np.array(list(all_estimates(x, y, D, q)))
+    k1, k2 = kappa(x - y), kappa(2 * (x - y))
+    V = (1 + k2) / 2 - k1**2
+    pairs, alone = D - q, 2 * q - D
+    assert np.isclose(values.mean(), k1, rtol=1e-13)
+    assert np.isclose(values.var(), (4 * pairs * V + alone * (V + 0.5)) / D**2, rtol=1e-12)
+    if alone == 0:
+        assert np.isclose(values.var(), (1 + k2 - 2 * k1**2) / D, rtol=1e-12)
+    if pairs == 0:
+        assert np.isclose(values.var(), (1 + k2 / 2 - k1**2) / D, rtol=1e-12)
+
+
+def test_the_variances_in_rational_numbers():
+    """thm-rff-variance: U takes the values 3/5 and -4/5, exactly."""
+    values = [Fraction(3, 5), Fraction(-4, 5)]
+    k1 = sum(values) / 2
+    k2 = sum(2 * u * u - 1 for u in values) / 2  # cos 2α = 2 cos² α - 1
+    V = sum(u * u for u in values) / 2 - k1**2
+    assert V == (1 + k2) / 2 - k1**2
+    # Two pairs of draws, D = 4: the average of two independent copies of U.
+    averages = [(u + v) / 2 for u in values for v in values]
+    variance = sum(a * a for a in averages) / 4 - k1**2
+    assert variance == (1 + k2 - 2 * k1**2) / 4 == 2 * V / 4
+
+
+def test_the_phase_adds_independent_noise():
+    """lem-phase: Y = U + cos θ, and the law of θ does not depend on ω."""
+    x, y = np.array([0.7, -0.1]), np.array([-0.4, 0.9])
+    grid = 2 * np.pi * np.arange(64) / 64
+    for omega in FREQUENCIES:
+        Y = 2 * np.cos(omega @ x + grid) * np.cos(omega @ y + grid)
+        noise = Y - np.cos(omega @ (x - y))
+        for power, moment in ((1, 0), (2, 1 / 2), (3, 0), (4, 3 / 8), (6, 5 / 16)):
+            assert np.isclose(np.mean(noise**power), moment, atol=1e-14)
+
+
+def test_unbiased_by_quadrature_over_the_gaussian_spectral_measure():
+    """thm-rff-unbiased on the line: the mean over ω of the library's own features."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    x = np.array([0.0, 0.3, -1.1, 2.0])
+    mean = sum(w * (Z @ Z.T) for w, node in zip(weights, nodes)
+               for Z in [FourierFeatures([[node / 0.8]], [0.0], 2)(x)]) / weights.sum()
+    # Sixty Hermite nodes integrate these waves to rounding.
+    assert np.allclose(mean, Gaussian(0.8)(x), atol=1e-12)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("k", SPECTRAL, ids=names)
+def test_features_approximate_the_kernel_within_their_standard_error(k, paired):
+    """thm-rff-unbiased, thm-rff-variance, for every kernel, also with k(0) ≠ 1."""
+    X, Y, D = sample(5, 2), sample(4, 2, seed=1), 4000
+    z = random_fourier_features(k, D, dim=2, rng=0, paired=paired)
+    assert z(X).shape == (5, D)
+    deviation = np.sqrt(rff_variance(k, X, Y, D, paired=paired))
+    # 20 entries, fixed seed; five standard deviations.
+    assert (np.abs(z(X) @ z(Y).T - k(X, Y)) <= 5 * deviation + 1e-12).all()
+    assert is_positive_definite(z(X) @ z(X).T)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("k", [Gaussian(1.0), 3.0 * Laplace(1.0), Matern(0.2, 1.0)], ids=names)
+@pytest.mark.parametrize("D", [6, 7])
+def test_the_observed_variance_is_the_exact_one(k, paired, D):
+    """thm-rff-variance, with the library's own draws."""
+    x, y, repeats = np.array([[0.2, -0.3]]), np.array([[0.9, 0.4]]), 3000
+    rng = np.random.default_rng(4)
+    estimates = []
+    for _ in range(repeats):
+        z = random_fourier_features(k, D, dim=2, rng=rng, paired=paired)
+        estimates.append((z(x) @ z(y).T)[0, 0])
+    exact = rff_variance(k, x, y, D, paired=paired)[0, 0]
+    # Bounded terms: a sample variance errs by about √(2/repeats), the mean by √(exact/repeats).
+    assert abs(np.var(estimates) / exact - 1) < 4.5 * np.sqrt(2 / repeats)
+    assert abs(np.mean(estimates) - k(x, y)[0, 0]) < 4.5 * np.sqrt(exact / repeats)
+
+
+def test_the_paired_form_is_exact_on_the_diagonal_and_the_phase_form_is_not():
+    """thm-rff-variance at δ = 0."""
+    X = sample(30, 3)
+    paired, phase = (random_fourier_features(2.0 * Gaussian(1.0), 50, dim=3, rng=0, paired=p)(X)
+                     for p in (True, False))
+    assert np.allclose(np.sum(paired**2, axis=1), 2.0, rtol=1e-13)
+    assert np.abs(np.sum(phase**2, axis=1) - 2.0).max() > 0.05
+    assert rff_variance(Gaussian(1.0), [0.0], [0.0], 50)[0, 0] == 0
+    assert np.isclose(rff_variance(Gaussian(1.0), [0.0], [0.0], 50, paired=False)[0, 0], 0.01)
+
+
+@pytest.mark.parametrize("k", [Gaussian(1.0), Laplace(0.5), Matern(0.5, 1.0), Matern(0.7, 1.0),
+                               Matern(1.0, 1.0), Matern(1.5, 2.0), Matern(2.5, 1.0),
+                               Matern(7.7, 1.0)], ids=names)
+def test_pairs_win_at_every_distance_for_log_concave_kernels(k):
+    """thm-pairs-win, part 1."""
+    r = np.linspace(0, 6, 200)
+    paired, phase = (rff_variance(k, [0.0], r, 10, paired=p)[0] for p in (True, False))
+    visible = k([0.0], r)[0] > 1e-7
+    assert (paired[visible] < phase[visible]).all()
+    assert (k([0.0], 2 * r)[0] <= k([0.0], r)[0] ** 2 * (1 + 1e-9)).all()
+    assert np.allclose((phase - paired) * 10, k([0.0], r)[0] ** 2 - k([0.0], 2 * r)[0] / 2)
+
+
+@pytest.mark.parametrize("k", [Matern(0.05, 1.0), Matern(0.1, 1.0), Matern(0.3, 1.0)], ids=names)
+def test_the_phase_form_wins_far_out_for_very_rough_kernels(k):
+    """thm-pairs-win, part 2: the curves cross once."""
+    r = np.geomspace(1e-6, 40, 400)
+    ratio = k([0.0], 2 * r)[0] / (2 * k([0.0], r)[0] ** 2)
+    assert ratio[0] < 1 < ratio[-1]
+    assert np.sum(np.diff(ratio > 1)) == 1
+    far = r[ratio > 1][:1]
+    paired, phase = (rff_variance(k, [0.0], far, 10, paired=p)[0, 0] for p in (True, False))
+    assert phase < paired
+
+
+def test_pairs_and_phases_alternate_for_the_sinc():
+    """thm-rff-variance: eq-paired-wins fails where k is near 0 and k(2δ) is not."""
+    paired, phase = (rff_variance(Sinc(1.0), [0.0], [0.5, 1.2], 10, paired=p)[0]
+                     for p in (True, False))
+    assert paired[0] < phase[0] and phase[1] < paired[1]
+
+
+def test_the_cosine_kernel_is_exact_with_one_pair():
+    """ex-cosine-spectrum."""
+    x = np.linspace(-3, 3, 9)
+    for sign in (1, -1):
+        Z = FourierFeatures([[sign * 1.7]], [0.0], 2)(x)
+        assert np.allclose(Z @ Z.T, np.cos(1.7 * np.subtract.outer(x, x)), atol=1e-14)
+
+
+def test_half_angle_formulas_give_both_waves():
+    """def-rff: columns are cosines, then sines, for angles of every size."""
+    omega = np.array([[1e-9], [0.5], [np.pi], [100.0], [1e6], [1e15]])
+    x = np.array([-2.0, -1.0, 0.0, 0.5, 1.0, 3.0])
+    z = FourierFeatures(omega, np.zeros(6), 12, mass=3.0)(x)
+    angle = x[:, None] * omega[:, 0]
+    scale = np.sqrt(2 * 3.0 / 12)
+    assert np.allclose(z[:, :6], scale * np.cos(angle), rtol=0, atol=4 * EPS)
+    assert np.allclose(z[:, 6:], scale * np.sin(angle), rtol=0, atol=4 * EPS)
+
+
+@pytest.mark.parametrize("D, q", [(8, 4), (7, 4), (4, 4)])
+def test_many_points_in_tiles_equal_a_few_at_a_time(D, q):
+    """def-rff: threads and tiles change nothing; phases are added once."""
+    rng = np.random.default_rng(0)
+    omega, b = rng.normal(size=(q, 2)), rng.uniform(0, 6, size=q)
+    X = rng.normal(size=(1000, 2))
+    z = FourierFeatures(omega, b, D)
+    angle = X @ omega.T + b
+    wanted = np.sqrt(2 / D) * np.hstack([np.cos(angle), np.sin(angle[:, :D - q])])
+    assert np.allclose(z(X), wanted, atol=1e-14)
+    assert np.allclose(z(X)[300:400], z(X[300:400]), atol=1e-14)
+
+
+@pytest.mark.parametrize("D", [1, 2, 3, 10, 11])
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_map_has_the_number_of_features_asked_for(D, paired):
+    """def-rff, also for an odd number in the paired form."""
+    z = random_fourier_features(Gaussian(1.0), D, dim=3, rng=0, paired=paired)
+    assert z(sample(4, 3)).shape == (4, D) and z.n_features == D
+    assert len(z.frequencies) == ((D + 1) // 2 if paired else D)
+    with pytest.raises(ValueError):
+        z.frequencies[0, 0] = 1.0
+
+
+# -- error bounds ---------------------------------------------------------
+
+
+@given(st.lists(st.floats(-2, 2), min_size=1, max_size=6), st.floats(-8, 8))
+def test_hoeffdings_lemma_on_discrete_variables(values, s):
+    """lem-hoeffding: E exp(s(Y - EY)) <= exp(s²(b-a)²/8)."""
+    Y = np.array(values)
+    left = np.mean(np.exp(s * (Y - Y.mean())))
+    assert left <= np.exp(s**2 * np.ptp(Y) ** 2 / 8) * (1 + 1e-12)
+
+
+def test_the_moment_generating_function_of_a_random_wave():
+    """thm-rff-hoeffding: E exp(s cos θ) = I_0(s) <= exp(s²/4)."""
+    theta = 2 * np.pi * np.arange(400) / 400
+    for s in (0.1, 1.0, 5.0, 20.0):
+        assert np.isclose(np.mean(np.exp(s * np.cos(theta))), iv(0, s), rtol=1e-12)
+        assert iv(0, s) <= np.exp(s**2 / 4)
+
+
+@pytest.mark.parametrize("k", [Gaussian(1.0), Laplace(1.0), Matern(0.1, 1.0), Sinc(1.0)], ids=names)
+@pytest.mark.parametrize("paired, rate", [(True, 4), (False, 3)])
+def test_the_tail_bound_holds(k, paired, rate):
+    """thm-rff-hoeffding: 2 exp(-D ε²/4) for pairs and 2 exp(-D ε²/3) for phases."""
+    D, repeats = 40, 1500
+    x, y = np.array([[0.3]]), np.array([[1.5]])
+    rng = np.random.default_rng(1)
+    errors = np.empty(repeats)
+    for i in range(repeats):
+        z = random_fourier_features(k, D, dim=1, rng=rng, paired=paired)
+        errors[i] = abs((z(x) @ z(y).T - k(x, y))[0, 0])
+    for eps in (0.1, 0.2, 0.3, 0.4):
+        bound = min(1.0, 2 * np.exp(-D * eps**2 / rate))
+        # A frequency of repeated trials is above its probability by sampling only.
+        assert np.mean(errors >= eps) <= bound + 3 * np.sqrt(bound / repeats)
+
+
+def test_the_phase_bound_is_wrong_for_pairs():
+    """thm-rff-hoeffding: the constant 3 belongs to the phases. U = ±1 is the worst case."""
+    D = 400
+    # P(|mean of D/2 signs| >= ε), exactly, against the two bounds in the tail.
+    from scipy.stats import binom
+    N, eps = D // 2, 0.5
+    exact = 2 * binom.sf(np.ceil(N * (1 + eps) / 2) - 1, N, 0.5)
+    assert 2 * np.exp(-D * eps**2 / 3) < exact <= 2 * np.exp(-D * eps**2 / 4)
+
+
+def test_the_root_mean_squared_error_falls_like_one_over_the_root_of_d():
+    """thm-rff-variance: four times the features halve the error, exactly."""
+    for paired in (True, False):
+        v = [rff_variance(Gaussian(1.0), [0.0], [0.8], D, paired=paired)[0, 0]
+             for D in (10, 40, 160)]
+        assert np.allclose(np.sqrt(v[:-1]) / np.sqrt(v[1:]), 2)
+
+
+def test_the_bound_for_all_pairs_of_a_sample_holds():
+    """cor-rff-gram, at level 5 %."""
+    X, k, D = sample(60), Gaussian(1.0), 600
+    eps = np.sqrt(4 / D * np.log(60**2 / 0.05))
+    for seed in range(20):
+        Z = random_fourier_features(k, D, dim=2, rng=seed)(X)
+        assert np.abs(Z @ Z.T - k(X)).max() < eps
+
+
+def test_the_uniform_bound_holds_on_a_grid():
+    """thm-rff-uniform, with its two events separately."""
+    k, R, D, d = Gaussian(1.0), 2.0, 2000, 2
+    m1 = np.sqrt(np.pi / 2)
+    u = np.linspace(-R, R, 25)
+    ball = np.array([p for p in product(u, u) if np.hypot(*p) <= R])
+    eps, r, alpha = 0.3, 1e-4, 0.9
+    bound = (2 * (3 * R / r) ** d * np.exp(-D * (alpha * eps) ** 2 / 4)
+             + 2 * r * m1 / ((1 - alpha) * eps))
+    assert bound < 0.02
+    for seed in range(20):
+        z = random_fourier_features(k, D, dim=d, rng=seed)
+        error = (z(ball) @ z(np.zeros((1, 2))).T - k(ball, np.zeros((1, 2))))[:, 0]
+        assert np.abs(error).max() < eps
+        # The slope between neighbours is at most the Lipschitz constant of the proof.
+        L = np.linalg.norm(z.frequencies, axis=1).mean() + m1
+        steps = np.linalg.norm(ball[1:] - ball[:-1], axis=1)
+        assert (np.abs(np.diff(error)) <= L * steps + 1e-12).all()
+
+
+@given(st.integers(0, 1000), st.floats(0.01, 10))
+def test_a_fit_with_features_is_the_fit_with_their_gram_matrix(seed, lam):
+    """prop-feature-fit: both formulas, and the bound on the change of the fit."""
+    rng = np.random.default_rng(seed)
+    Z, y, A = rng.normal(size=(9, 4)), rng.normal(size=9), rng.normal(size=(9, 9))
+    K_hat, K = Z @ Z.T, A @ A.T
+    fit = K_hat @ np.linalg.solve(K_hat + lam * np.eye(9), y)
+    w = np.linalg.solve(Z.T @ Z + lam * np.eye(4), Z.T @ y)
+    assert np.allclose(Z @ w, fit, rtol=1e-8, atol=1e-8)
+    change = np.linalg.norm(fit - K @ np.linalg.solve(K + lam * np.eye(9), y))
+    assert change <= np.linalg.norm(K_hat - K, 2) / lam * np.linalg.norm(y) + 1e-8
+
+
+# -- pivoted Cholesky -----------------------------------------------------
+
+
+def residuals(kernel, X, ranks):
+    K = kernel(X)
+    for r in ranks:
+        F, P = pivoted_cholesky(kernel, X, tol=0, max_rank=r, return_pivots=True)
+        yield r, F, P, K, K - F @ F.T
+
+
+@given(st.integers(0, 10_000), st.integers(0, 4))
+def test_subtracting_a_column_leaves_a_positive_definite_matrix_of_lower_rank(seed, p):
+    """lem-schur-residual, in whole numbers: nothing is rounded."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-3, 4, size=(5, 3))
+    K = A @ A.T
+    if K[p, p] == 0:
+        return
+    R = K[p, p] * K - np.outer(K[:, p], K[p])  # K_pp times the residual
+    assert not R[p].any() and not R[:, p].any()
+    assert np.linalg.matrix_rank(R) == np.linalg.matrix_rank(K) - 1
+    assert is_positive_definite(R, tol=1e-9 * max(1, np.abs(R).max()))
+
+
+@pytest.mark.parametrize("k", [Gaussian(0.7), Laplace(1.0), Matern(1.5, 1.0), Linear() + Gaussian(1.0),
+                               Polynomial(3)], ids=names)
+def test_every_claim_about_the_residual(k):
+    """thm-pivoted-cholesky, parts 1, 2, 3 and 5."""
+    X = sample(60)
+    n, last = len(X), np.inf
+    lam = np.linalg.eigvalsh(k(X))[::-1]
+    for r, F, P, K, R in residuals(k, X, (1, 2, 4, 8)):
+        small = 1e-11 * np.abs(K).max()
+        assert F.shape == (n, r) and len(set(P)) == r
+        assert is_positive_definite(R, tol=n * small)
+        assert np.abs(R[P]).max() < small
+        assert np.array_equal(F[P], np.tril(F[P])) and (F[P].diagonal() > 0).all()
+        assert np.abs(R).max() <= R.diagonal().max() + small
+        trace = np.trace(R)
+        assert np.linalg.norm(R, 2) <= trace + small
+        assert trace < last and trace <= (1 - 1 / n) ** r * np.trace(K) + small
+        assert trace >= lam[r:].sum() - n * small
+        last = trace
+
+
+def test_the_residual_is_the_schur_complement_of_the_pivots():
+    """thm-pivoted-cholesky, part 4."""
+    for _, _, P, K, R in residuals(Laplace(1.0), sample(40), (1, 5, 15)):
+        rest = K - K[:, P] @ np.linalg.solve(K[np.ix_(P, P)], K[P])
+        assert np.allclose(R, rest, atol=1e-12)
+
+
+def test_pivots_are_the_largest_diagonal_entries_of_the_residuals():
+    """thm-pivoted-cholesky: the choice of the pivot, step by step, from the full matrix."""
+    X = sample(50)
+    R = Gaussian(0.6)(X)
+    _, P = pivoted_cholesky(Gaussian(0.6), X, tol=0, max_rank=12, return_pivots=True)
+    for p in P:
+        assert np.isclose(R[p, p], R.diagonal().max())
+        R = R - np.outer(R[:, p], R[p]) / R[p, p]
+
+
+def test_complete_factor_is_the_ordinary_cholesky_factor_of_the_permuted_matrix():
+    """thm-pivoted-cholesky at full rank, against LAPACK."""
+    X = sample(30)
+    F, P = pivoted_cholesky(Laplace(1.0), X, tol=0, return_pivots=True)
+    assert sorted(P) == list(range(30))
+    assert np.allclose(F[P], np.linalg.cholesky(Laplace(1.0)(X)[np.ix_(P, P)]), atol=1e-12)
+
+
+def test_the_factor_in_rational_numbers():
+    """thm-pivoted-cholesky: the matrix (4 2 0; 2 10 3; 0 3 5), by hand."""
+    K = np.array([[4.0, 2.0, 0.0], [2.0, 10.0, 3.0], [0.0, 3.0, 5.0]])
+    k = FunctionKernel(lambda i, j: K[int(i), int(j)])
+    F, P = pivoted_cholesky(k, [0, 1, 2], tol=0, max_rank=2, return_pivots=True)
+    # First pivot 10; the residual's diagonal is 4 - 4/10 and 5 - 9/10, so the next is index 2.
+    assert list(P) == [1, 2]
+    first = [Fraction(2) ** 2 / 10, Fraction(10), Fraction(9, 10)]  # squares of the column
+    assert np.allclose(F[:, 0] ** 2, [float(v) for v in first])
+    corner = Fraction(0) - Fraction(2 * 3, 10)
+    assert np.allclose(F[0, 1] ** 2, float(corner**2 / (5 - Fraction(9, 10))))
+
+
+@given(st.floats(1e-8, 0.5), st.integers(0, 50))
+@settings(max_examples=25)
+def test_the_trace_tolerance_is_met_and_not_a_column_too_late(tol, seed):
+    """thm-pivoted-cholesky: stops at the first rank with tr(K - FF') <= tol tr(K)."""
+    X, k = sample(40, seed=seed), Gaussian(1.0)
+    K = k(X)
+    F = pivoted_cholesky(k, X, tol=tol)
+    assert np.trace(K - F @ F.T) <= tol * 40 * (1 + 1e-6)
+    shorter = F[:, :-1]
+    assert np.trace(K - shorter @ shorter.T) > tol * 40 * (1 - 1e-6)
+
+
+def test_singular_gram_matrices():
+    """thm-pivoted-cholesky, part 3: as many steps as the rank, no more."""
+    X = sample(40)
+    for k, rank in ((Linear(), 2), (Polynomial(2), 6), (Polynomial(3), 10),
+                    (Polynomial(2, c=0.0), 3)):
+        F = pivoted_cholesky(k, X, tol=0)
+        assert F.shape[1] == rank
+        assert np.allclose(F @ F.T, k(X), atol=1e-10 * np.abs(k(X)).max())
+    twice = np.vstack([X, X, X])
+    assert pivoted_cholesky(Laplace(1.0), twice, tol=0).shape[1] == 40
+    assert pivoted_cholesky(Gaussian(1.0), np.zeros((5, 2)), tol=0).shape == (5, 1)
+    assert pivoted_cholesky(Linear(), np.zeros((5, 2))).shape == (5, 0)
+    assert pivoted_cholesky(Delta(), list("abcab"), tol=0).shape == (5, 3)
+
+
+def test_points_of_any_kind():
+    """thm-pivoted-cholesky asks nothing of the points."""
+    texts = ["kernel", "kernels", "colonel", "matrix", "kernel"]
+    spectrum = FeatureKernel(substrings(2))
+    F, P = pivoted_cholesky(spectrum, texts, tol=0, return_pivots=True)
+    assert np.allclose(F @ F.T, spectrum(texts)) and F.shape == (5, 4) and len(P) == 4
+    pairs = Pairs(np.array([0.0, 1.0, 2.0, 1.0]), ["a", "b", "a", "b"])
+    k = TensorProduct(Gaussian(1.0), Delta())
+    F = pivoted_cholesky(k, pairs, tol=0)
+    assert np.allclose(F @ F.T, k(pairs)) and F.shape == (4, 3)
+    phi = nystrom_features(k, pairs)
+    assert np.allclose(phi(pairs) @ phi(pairs).T, k(pairs))
+
+
+def test_few_columns_and_little_memory():
+    """thm-pivoted-cholesky: n r kernel values and O(n r) memory, not n²."""
+    counted = []
+
+    class Counting(Gaussian):
+        def _gram(self, X, Y):
+            counted.append(len(X) * len(Y))
+            return super()._gram(X, Y)
+
+    X, r = sample(20_000), 10
+    tracemalloc.start()
+    F = pivoted_cholesky(Counting(1.0), X, tol=0, max_rank=r)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert F.shape == (20_000, r) and sum(counted) == 20_000 * r
+    assert peak < 4 * 8 * 20_000 * (r + 10)  # the matrix would take 3200 MB
+
+
+def test_storage_grows_past_its_first_block():
+    """thm-pivoted-cholesky with more than 64 columns, and a rank that is no power of two."""
+    X = sample(150)
+    for max_rank in (63, 64, 65, 129, 150, 500):
+        F = pivoted_cholesky(Laplace(0.5), X, tol=0, max_rank=max_rank)
+        assert F.shape == (150, min(max_rank, 150))
+    assert np.allclose(F @ F.T, Laplace(0.5)(X), atol=1e-12)
+
+
+# -- Nyström features -----------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [Gaussian(1.0), Laplace(1.0), Matern(2.5, 1.0), Polynomial(2)],
+                         ids=names)
+def test_nystrom_is_the_formula_with_the_pseudo_inverse(k):
+    """thm-nystrom: eq-nystrom, with repeated landmarks."""
+    U, X, Y = sample(6), sample(20, seed=1), sample(15, seed=2)
+    phi = nystrom_features(k, np.vstack([U, U[:2]]))
+    formula = k(X, U) @ np.linalg.pinv(k(U), hermitian=True) @ k(U, Y)
+    # The pseudo-inverse loses the condition number of K_uu.
+    assert np.allclose(phi(X) @ phi(Y).T, formula, atol=1e-8)
+    assert phi(X).shape == (20, 6) and isinstance(phi, NystromFeatures)
+
+
+def test_nystrom_is_the_inner_product_of_projections():
+    """thm-nystrom: eq-nystrom-projection, with the functions of the RKHS themselves."""
+    k, U, X = Laplace(1.0), sample(5), sample(4, seed=1)
+    phi = nystrom_features(k, U)
+    K = phi(X) @ phi(X).T
+    functions = [RKHSFunction(k, x[None], [1.0]) for x in X]
+    for (i, f), (j, g) in product(enumerate(functions), repeat=2):
+        assert np.isclose(K[i, j], inner(project(f, U), project(g, U)), atol=1e-12)
+        rest = inner(f - project(f, U), g - project(g, U))
+        assert np.isclose(k(X)[i, j] - K[i, j], rest, atol=1e-12)
+
+
+@given(st.integers(0, 500))
+@settings(max_examples=25)
+def test_the_error_is_a_kernel_bounded_by_power_functions(seed):
+    """thm-nystrom: eq-nystrom-error; the diagonal error is never negative."""
+    k, U, X = Gaussian(1.0), sample(4, seed=seed), sample(12, seed=seed + 1)
+    phi = nystrom_features(k, U)
+    R = k(X) - phi(X) @ phi(X).T
+    P = power_function(k, U, X)
+    assert R.diagonal().min() > -1e-13
+    assert np.allclose(R.diagonal(), P**2, atol=1e-10)
+    assert (np.abs(R) <= np.outer(P, P) + 1e-9).all()
+    assert is_positive_definite(R, tol=1e-10)
+
+
+def test_landmarks_are_reproduced_and_more_of_them_help():
+    """thm-nystrom: exact where a point is a landmark; P decreases."""
+    k, U, X = Matern(1.5, 1.0), sample(10), sample(30, seed=1)
+    phi = nystrom_features(k, U)
+    assert np.allclose(phi(U) @ phi(X).T, k(U, X), atol=1e-12)
+    before = np.zeros(30)
+    for m in (1, 3, 6, 10):
+        after = np.sum(nystrom_features(k, U[:m])(X) ** 2, axis=1)
+        assert (after >= before - 1e-12).all() and (after <= 1 + 1e-12).all()
+        before = after
+
+
+def test_nystrom_features_of_the_pivots_are_the_factor():
+    """thm-nystrom with thm-pivoted-cholesky, part 4: the two methods are one."""
+    X, k = sample(80), Laplace(1.0)
+    F, P = pivoted_cholesky(k, X, tol=0, max_rank=20, return_pivots=True)
+    assert np.allclose(nystrom_features(k, X[P])(X), F, atol=1e-10)
+    # Each new pivot has the largest power function so far.
+    for r in (1, 5, 19):
+        power = power_function(k, X[P[:r]], X)
+        assert np.isclose(power[P[r]], power.max())
+
+
+def test_nystrom_is_stable_for_nearly_singular_landmarks():
+    """thm-nystrom: a Gram matrix of condition number 1e18 and more."""
+    k = Gaussian(3.0)
+    U, X = np.linspace(0, 1, 60), np.linspace(-0.2, 1.2, 50)
+    phi = nystrom_features(k, U)
+    assert phi(X).shape[1] < 20
+    assert np.abs(phi(X) @ phi(X).T - k(X)).max() < 1e-9
+    assert repr(phi).startswith("NystromFeatures(Gaussian(sigma=3.0), r=")
+
+
+# -- bad input ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments, name", [
+    ((0.0, 1.0), "nu"), ((-1.0, 1.0), "nu"), ((np.nan, 1.0), "nu"), ((np.inf, 1.0), "nu"),
+    ((1001.0, 1.0), "nu"), (("a", 1.0), "nu"), ((1.5, 0.0), "sigma"), ((1.5, -2.0), "sigma"),
+    ((1.5, np.nan), "sigma"),
+])
+def test_bad_matern(arguments, name):
+    """def-matern."""
+    with pytest.raises(ValueError, match=name):
+        Matern(*arguments)
+
+
+def test_bad_points_for_matern():
+    """def-matern."""
+    with pytest.raises(ValueError, match="X"):
+        Matern(1.5, 1.0)([np.nan])
+    with pytest.raises(ValueError, match="dimension"):
+        Matern(1.5, 1.0)(sample(3, 2), sample(3, 1))
+
+
+@pytest.mark.parametrize("k", [Linear(), Polynomial(2), Delta(), Linear() + Gaussian(1.0),
+                               Gaussian(1.0) * Linear(), 2 * Linear(), Linear() ** 2,
+                               TensorProduct(Gaussian(1.0), Gaussian(1.0)),
+                               0.0 * Gaussian(1.0), 0 * Gaussian(1.0) + 0 * Laplace(1.0),
+                               "Gaussian", None], ids=names)
+def test_kernels_without_known_spectral_measure_are_refused(k):
+    """thm-bochner."""
+    for function in (lambda: spectral_sample(k, 5, dim=1, rng=0),
+                     lambda: random_fourier_features(k, 5, dim=1, rng=0),
+                     lambda: rff_variance(k, [0.0], [1.0], 5)):
+        with pytest.raises(ValueError, match="kernel"):
+            function()
+
+
+@pytest.mark.parametrize("change, name", [
+    ({"n": 0}, "n"), ({"n": 2.5}, "n"), ({"n": "many"}, "n"), ({"dim": 0}, "dim"),
+    ({"dim": -1}, "dim"), ({"rng": "seed"}, "rng"), ({"rng": -1}, "rng"), ({"rng": 1.5}, "rng"),
+])
+def test_bad_arguments_of_spectral_sample(change, name):
+    """thm-bochner."""
+    arguments = {"n": 3, "dim": 2, "rng": 0, **change}
+    with pytest.raises(ValueError, match=rf"^{name} "):
+        spectral_sample(Gaussian(1.0), **arguments)
+
+
+def test_frequencies_that_overflow_are_refused():
+    """thm-matern-spectrum: heavy tails with a tiny width."""
+    assert np.isfinite(spectral_sample(Matern(0.001, 1.0), 2000, dim=1, rng=0)).all()
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="kernel"):
+        spectral_sample(Matern(0.001, 1e-161), 2000, dim=1, rng=0)
+
+
+@pytest.mark.parametrize("change, name", [
+    ({"n_features": 0}, "n_features"), ({"n_features": 1.5}, "n_features"),
+    ({"dim": 0}, "dim"), ({"rng": "seed"}, "rng"), ({"paired": "no"}, "paired"),
+    ({"paired": 1}, "paired"),
+])
+def test_bad_arguments_of_random_fourier_features(change, name):
+    """def-rff."""
+    arguments = {"n_features": 4, "dim": 2, "rng": 0, **change}
+    with pytest.raises(ValueError, match=rf"^{name} "):
+        random_fourier_features(Gaussian(1.0), **arguments)
+
+
+@pytest.mark.parametrize("arguments, name", [
+    (([[np.nan]], [0.0], 1), "frequencies"), (([], [], 1), "frequencies"),
+    (([[1.0]], [0.0, 1.0], 1), "phases"), (([[1.0]], [np.inf], 1), "phases"),
+    (([[1.0]], [[0.0]], 1), "phases"), (([[1.0]], [0.0], 3), "n_features"),
+    (([[1.0], [2.0]], [0.0, 0.0], 1), "n_features"), (([[1.0]], [0.0], 1.5), "n_features"),
+    (([[1.0]], [0.0], 2, -1.0), "mass"), (([[1.0]], [0.0], 2, np.nan), "mass"),
+])
+def test_bad_fourier_features(arguments, name):
+    """def-rff."""
+    with pytest.raises(ValueError, match=rf"^{name} "):
+        FourierFeatures(*arguments)
+
+
+def test_bad_points_for_the_features():
+    """def-rff."""
+    z = random_fourier_features(Gaussian(1.0), 4, dim=2, rng=0)
+    for bad in (sample(3, 3), [[np.nan, 0.0]], [["a", "b"]], np.empty((0, 2)), [[1e308, 1e308]]):
+        with pytest.raises(ValueError, match="^X "):
+            z(bad)
+
+
+@pytest.mark.parametrize("arguments, name", [
+    (([np.nan], [0.0], 4), "X"), (([0.0], [np.nan], 4), "Y"), (([0.0], [1.0], 0), "n_features"),
+    ((sample(2, 2), sample(2, 1), 4), "Y"),
+])
+def test_bad_arguments_of_rff_variance(arguments, name):
+    """thm-rff-variance."""
+    with pytest.raises(ValueError, match=rf"^{name} "):
+        rff_variance(Gaussian(1.0), *arguments)
+    with pytest.raises(ValueError, match="^paired "):
+        rff_variance(Gaussian(1.0), [0.0], [1.0], 4, paired=None)
+
+
+@pytest.mark.parametrize("change, name", [
+    ({"kernel": "Gaussian"}, "kernel"), ({"kernel": Sigmoid(1.0, 0.0)}, "kernel"),
+    ({"X": []}, "X"), ({"X": [np.nan]}, "X"), ({"X": 3.0}, "X"), ({"tol": -1.0}, "tol"),
+    ({"tol": np.nan}, "tol"), ({"tol": None}, "tol"), ({"max_rank": 0}, "max_rank"),
+    ({"max_rank": 2.5}, "max_rank"),
+])
+def test_bad_arguments_of_pivoted_cholesky(change, name):
+    """thm-pivoted-cholesky."""
+    arguments = {"kernel": Gaussian(1.0), "X": [0.0, 1.0], "tol": 0.1, "max_rank": 2, **change}
+    kernel, X = arguments.pop("kernel"), arguments.pop("X")
+    with pytest.raises(ValueError, match=rf"^{name} "):
+        pivoted_cholesky(kernel, X, **arguments)
+
+
+@pytest.mark.parametrize("function", [
+    lambda s, t: max(0.0, 1 - (s - t) ** 2),
+    lambda s, t: -1.0,
+    lambda s, t: 1.0 if s == t else 2.0,
+], ids=["parabola", "negative", "too large off the diagonal"])
+def test_functions_that_are_no_kernels_are_found_out(function):
+    """thm-pivoted-cholesky, part 1, needs positive definiteness."""
+    with pytest.raises(ValueError, match="kernel must be positive definite"):
+        pivoted_cholesky(FunctionKernel(function), np.linspace(0, 5, 40), tol=0)
+
+
+@pytest.mark.parametrize("kernel, landmarks, name", [
+    ("Gaussian", [0.0], "kernel"), (Sigmoid(1.0, 0.0), [0.0], "kernel"),
+    (Gaussian(1.0), [], "landmarks"), (Gaussian(1.0), 3.0, "landmarks"),
+    (Gaussian(1.0), [np.inf], "X|landmarks"), (Linear(), [0.0, 0.0], "landmarks"),
+])
+def test_bad_arguments_of_nystrom_features(kernel, landmarks, name):
+    """thm-nystrom."""
+    with pytest.raises(ValueError, match=rf"^({name}) "):
+        nystrom_features(kernel, landmarks)
+
+
+def test_landmarks_without_features_are_named():
+    """thm-nystrom: a span of zeros has no features."""
+    with pytest.raises(ValueError, match=r"landmarks must have k\(u, u\) > 0"):
+        nystrom_features(Linear(), np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("arguments, name", [
+    (("Gaussian", [0.0], [[1.0]]), "kernel"), ((Gaussian(1.0), [], [[1.0]]), "landmarks"),
+    ((Gaussian(1.0), [0.0], [[0.0]]), "factor"), ((Gaussian(1.0), [0.0], np.eye(2)), "factor"),
+    ((Gaussian(1.0), [0.0], [[np.nan]]), "factor"),
+])
+def test_bad_nystrom_record(arguments, name):
+    """thm-nystrom."""
+    with pytest.raises(ValueError, match=rf"^{name} "):
+        NystromFeatures(*arguments)
+    phi = nystrom_features(Gaussian(1.0), [0.0, 1.0])
+    for bad in ([np.nan], [], sample(3, 2)):
+        with pytest.raises(ValueError):
+            phi(bad)
