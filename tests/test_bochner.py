@@ -200,6 +200,10 @@ def test_matern_is_continuous_in_nu_and_never_nan():
         assert (0 <= K).all() and (K <= 1).all() and K[0] == 1 and K[-1] == 0
         # Decreasing, up to the rounding of Bessel functions.
         assert (np.diff(K) <= 1e-12).all()
+    for nu in (1.2, 2.0, 3.0, 1000.0):
+        # The width takes z to 1e-165 and 1e160, where K_ν and z² overflow.
+        assert Matern(nu, 1e10)([0.0], [1e-155])[0, 0] == 1
+        assert Matern(nu, 1e-10)([0.0], [1e150])[0, 0] == 0
     assert is_positive_definite(Matern(1.7, 1.0)(sample(40, 3)))
 
 
