@@ -99,8 +99,9 @@ def spectral_norm(a, eigenvalues) -> float:
     -------
     float
         ``inf`` where λ_j = 0 and a_j is not: the function is not in the
-        space. A finite list cannot prove that a function is in a space
-        of infinite dimension; see how the norm grows with its length.
+        space. A λ_j that underflows to 0 counts as an infinite price. A
+        finite list cannot prove that a function is in a space of infinite
+        dimension; see how the norm grows with its length.
 
     Examples
     --------
@@ -133,7 +134,10 @@ def _measure(nodes, weights):
 
 def _values(f, nodes):
     _callable(f, "f")
-    values = np.asarray(f(nodes), dtype=float)
+    values = np.asarray(f(nodes))
+    if values.dtype.kind not in "biuf":
+        raise ValueError("f must return real numbers")
+    values = values.astype(float)
     if values.shape != (len(nodes),) or not np.isfinite(values).all():
         raise ValueError(f"f must return {len(nodes)} finite numbers, one "
                          f"for each node, got shape {values.shape}")
@@ -179,7 +183,9 @@ class Eigensystem:
         """The integrals of f e_j over μ, an (r,) array.
 
         For an `RKHSFunction` Σ w_i k(x_i, ·) of this kernel they are
-        λ_j Σ w_i e_j(x_i). For other functions the rule is used; its
+        λ_j Σ w_i e_j(x_i). Points of f far from the nodes need eigenvalues
+        below rounding: the norm then comes out too small; compare with
+        ``norm(f)``. For other functions the rule is used; its
         errors ε are divided by √λ_j in a norm: leave out λ_j below ε.
         """
         if isinstance(f, RKHSFunction) and f.kernel == self.kernel:
@@ -210,7 +216,8 @@ def fourier_coefficients(f: Callable, degree: int, *,
     Returns
     -------
     (2 L + 1,) complex array
-        The coefficients for l = -L, ..., L.
+        The coefficients for l = -L, ..., L. Those of modulus at most
+        4 ε max |f| are rounding noise and set to zero.
 
     Examples
     --------
@@ -228,7 +235,9 @@ def fourier_coefficients(f: Callable, degree: int, *,
     x = period * ((np.arange(n) / n + 0.5) % 1 - 0.5)
     values = _values(f, x)
     l = np.arange(-degree, degree + 1)
-    return np.fft.fft(values)[l % n] / n
+    c = np.fft.fft(values)[l % n] / n
+    c[np.abs(c) <= 4 * np.finfo(float).eps * np.abs(values).max()] = 0
+    return c
 
 
 # %% [8] A top hat, and why it is expensive
@@ -433,6 +442,13 @@ def integral_operator(kernel: Kernel, nodes, weights,
 _DENSE, _STORED = 1000, 4000
 
 
+def _nonnegative(lam):
+    if lam.min() < -1e-8 * np.abs(lam).max():
+        raise ValueError("kernel must be positive definite, but the "
+                         f"operator has the eigenvalue {lam.min():.6g}")
+    return lam
+
+
 def _leading(kernel, nodes, root, r):
     """Eigenvalues, largest first, and eigenvectors of D K D."""
     n = len(root)
@@ -440,10 +456,7 @@ def _leading(kernel, nodes, root, r):
         r = _whole(r, "n_components", 1)
     if r is None or n <= _DENSE or r > n // 20:
         lam, U = eigh(root[:, None] * kernel(nodes) * root)
-        if lam[0] < -1e-8 * abs(lam[-1]):
-            raise ValueError("kernel must be positive definite, but the "
-                             f"operator has the eigenvalue {lam[0]:.6g}")
-        return lam[::-1], U[:, ::-1]
+        return _nonnegative(lam)[::-1], U[:, ::-1]
     if n <= _STORED:
         A = root[:, None] * kernel(nodes) * root
     else:
@@ -457,7 +470,7 @@ def _leading(kernel, nodes, root, r):
     except ArpackNoConvergence:
         raise ValueError(f"n_components must be smaller: {r} eigenvalues "
                          "cannot be told apart") from None
-    return lam[::-1], U[:, ::-1]
+    return _nonnegative(lam)[::-1], U[:, ::-1]
 
 
 # %% [14] Eigenfunctions by quadrature
@@ -574,6 +587,9 @@ def hermite_eigensystem(sigma: float, width: float,
         With λ_j = (1 - B) B^j. In several dimensions the products of
         these eigenvalues and functions, one for each coordinate, are
         those of the Gaussian kernel and a product of normal measures.
+        The rule is exact for products e_i e_j, i + j < 2 (r + 64), not
+        for polynomials. For σ much smaller than `width` it does not reach
+        the tails of μ.
 
     Examples
     --------
@@ -593,6 +609,9 @@ def hermite_eigensystem(sigma: float, width: float,
         x = as_points(T, "T")
         if x.shape[1] != 1:
             raise ValueError("T must be points of the line")
+        # The recursion multiplies numbers up to 1e100 by √ω x / s.
+        if np.abs(x).max() > 1e100 * width / np.sqrt(omega):
+            raise ValueError("T is too far from zero")
         return _hermite_functions(x[:, 0] / width, omega, r)
 
     z, root, vectors = _hermite_rule(omega, r + 64)

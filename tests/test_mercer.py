@@ -190,6 +190,46 @@ def test_derivative_multiplies_coefficients_by_the_frequency():
     assert np.allclose(hat(derivative), 1j * OMEGA * l_all * hat(smooth), atol=1e-12)
 
 
+def test_derivative_rule_holds_for_a_function_with_corners():
+    """:prf:ref:`prop-fourier-rules`, rule 5: |x| is the integral of its sign.
+    The coefficients of the jump by exact integrals, not by sampling."""
+    l = np.arange(-2001, 2002)
+    odd = l % 2 == 1
+    a = np.where(l == 0, np.pi / 2, np.where(odd, -2 / (np.pi * np.maximum(l**2, 1.0)), 0))
+    assert np.allclose(fourier_coefficients(np.abs, 5, n_points=20_000), a[1996:2007], atol=1e-7)
+    slope = [-1j * quad(lambda x: np.sin(m * x), 0, np.pi)[0] / np.pi for m in range(-5, 6)]
+    assert np.allclose(slope, 1j * l[1996:2007] * a[1996:2007], atol=1e-12)
+    square = spectral_norm(a, 1 / (1.0 + l**2)) ** 2
+    assert 0 < np.pi**2 / 3 + 1 - square < 4 / (np.pi**2 * 2001)  # the tail
+
+
+@pytest.mark.parametrize("degree", [5, 40, 100, 1000])
+def test_rounding_noise_in_coefficients_is_set_to_zero(degree):
+    """:prf:ref:`thm-fourier-rkhs`: high prices would take noise for a wave."""
+    a = fourier_coefficients(np.cos, degree)
+    assert np.flatnonzero(a).tolist() == [degree - 1, degree + 1]
+    prices = JacobiTheta(0.5).spectrum(degree)
+    wanted = math.sqrt(math.pi * math.exp(0.125))
+    assert np.isclose(spectral_norm(a, prices), wanted, rtol=1e-13)
+    assert np.isclose(spectral_inner(a, a, prices), wanted**2, rtol=1e-13)
+    assert np.array_equal(fourier_coefficients(lambda x: 1e-30 * np.cos(x), degree) != 0, a != 0)
+    assert not fourier_coefficients(lambda x: 0 * x, degree).any()
+
+
+def test_small_waves_above_rounding_are_kept():
+    """Only noise is dropped: 1e-14 next to 1 is a wave."""
+    a = fourier_coefficients(lambda x: np.cos(x) + 1e-14 * np.cos(7 * x), 9)
+    assert np.flatnonzero(a).tolist() == [2, 8, 10, 16]
+    assert np.isclose(a[16], 5e-15, rtol=0.1)
+
+
+def test_a_rule_is_exact_if_no_wave_aliases():
+    """n points are exact up to degree L without waves |m| >= n - L."""
+    for m, exact in ((6, True), (7, False)):
+        a = fourier_coefficients(lambda x: np.cos(m * x), 3, n_points=10)
+        assert np.allclose(a, 0, atol=1e-14) == exact
+
+
 def test_parseval_has_the_mean_and_not_the_integral():
     """:prf:ref:`prop-fourier-rules`, rule 6"""
     integral = quad(lambda x: smooth(x) * even(x), -T / 2, T / 2)[0]
@@ -658,6 +698,28 @@ def test_iterative_solvers_agree_with_the_dense_one(monkeypatch):
         eigensystem(Polynomial(3), x, w, 10)
 
 
+@dataclass(frozen=True)
+class Indefinite(Kernel):
+    """Gaussian minus 3 x y."""
+
+    def _gram(self, X, Y):
+        x, y = as_points(X)[:, 0], as_points(Y)[:, 0]
+        return np.exp(-(np.subtract.outer(x, y) ** 2) / 2) - 3 * np.outer(x, y)
+
+    def diag(self, X):
+        return 1 - 3 * as_points(X)[:, 0] ** 2
+
+
+@pytest.mark.parametrize("dense, stored", [(1000, 4000), (100, 4000), (100, 200)])
+def test_every_solver_reports_a_negative_eigenvalue(monkeypatch, dense, stored):
+    """:prf:ref:`thm-four-conditions`: all eigenvectors, Lanczos, tiles."""
+    monkeypatch.setattr(module, "_DENSE", dense)
+    monkeypatch.setattr(module, "_STORED", stored)
+    x, w = leggauss(400)
+    with pytest.raises(ValueError, match="kernel must be positive definite.*-1"):
+        eigensystem(Indefinite(), x, w, 5)
+
+
 def test_eigensystems_of_kernels_on_strings():
     """:prf:ref:`prop-nystrom` asks nothing of the points."""
     texts = ["banana", "ananas", "bandana", "cabana"]
@@ -772,6 +834,35 @@ def test_hermite_functions_far_out_and_of_high_order():
     assert np.allclose(np.sum(Phi**2, axis=1), 1, atol=1e-10)
     big = hermite_eigensystem(0.1, 1.0, 1700).features([13.0])
     assert big[0, 0] == 0 and abs(np.sum(big**2) - 1) < 1e-9
+
+
+def test_hermite_functions_refuse_points_where_the_recursion_overflows():
+    """The last points allowed give zeros, and no warning."""
+    for sigma, width in ((1.0, 1.0), (1.0, 1e-3), (1e-3, 1.0)):
+        system = hermite_eigensystem(sigma, width, 40)
+        edge = 1e100 * width / np.hypot(1.0, 2 * width / sigma) ** 0.5
+        with np.errstate(all="raise", under="ignore"):
+            assert not system.functions([0.99 * edge, -0.99 * edge]).any()
+            for far in (1.01 * edge, -1e200, 1.7e308):
+                with pytest.raises(ValueError, match="T is too far from zero"):
+                    system.functions([0.0, far])
+
+
+@pytest.mark.parametrize("sigma", [0.05, 1.0])
+def test_hermite_rule_is_exact_for_products_of_eigenfunctions(sigma):
+    """:prf:ref:`thm-hermite`: all i + j < 2(r + 64), for r = 1; the weights
+    are 1 / Σ e_j(x_i)². Not for polynomials: the variance is missed."""
+    system = hermite_eigensystem(sigma, 1.0, 1)
+    E = hermite_eigensystem(sigma, 1.0, 130).functions(system.nodes)
+    G = E.T @ (system.weights[:, None] * E)
+    i, j = np.indices(G.shape)
+    exact = i + j < 2 * 65
+    assert len(system.nodes) == 65 and np.allclose(G[exact], (i == j)[exact], atol=1e-10)
+    assert abs(G[65, 65] - 1) > 0.1
+    assert np.allclose(1 / np.sum(E[:, :65] ** 2, axis=1), system.weights, rtol=1e-8)
+    if sigma < 0.1:
+        assert np.abs(system.nodes).max() < 3
+        assert abs(system.weights @ system.nodes**2 - 1) > 1e-3
 
 
 def test_the_rule_of_a_short_hermite_system_still_resolves_a_bump():
@@ -892,6 +983,18 @@ def test_a_measure_without_full_support_gives_another_kernel():
     assert np.allclose(Phi @ Phi.T, np.minimum(np.minimum.outer(t, t), 0.5), atol=1e-3)
 
 
+def test_rounding_hides_a_bump_far_from_the_nodes():
+    """The Gaussian kernel on [0, 1/2] knows k(2, 2) in exact arithmetic only:
+    coefficients give too small a norm, `norm` does not."""
+    x, w = leggauss(200)
+    system = eigensystem(Gaussian(0.5), (x + 1) / 4, w / 4)
+    missing = 1 - np.sum(system.features([0.5, 1.0, 2.0]) ** 2, axis=1)
+    assert np.allclose(missing, [0, 0.0015, 0.91], atol=2e-3)
+    f = RKHSFunction(Gaussian(0.5), [2.0], [1.0])
+    found = spectral_norm(system.coefficients(f), system.eigenvalues)
+    assert found < 0.4 and np.isclose(norm(f), 1)
+
+
 def test_on_the_line_convergence_is_not_uniform():
     """:prf:ref:`thm-mercer` needs compactness."""
     for n in (5, 80):
@@ -945,6 +1048,9 @@ def test_coefficients_of_an_expansion_with_another_kernel_use_the_rule():
     (lambda: fourier_coefficients(np.sin, 2, n_points=0), "n_points"),
     (lambda: fourier_coefficients(lambda x: x[:3], 2), "f must return 1024"),
     (lambda: fourier_coefficients(lambda x: x * np.nan, 2), "f must return 1024 finite"),
+    (lambda: fourier_coefficients(lambda x: np.exp(1j * x), 2), "f must return real"),
+    (lambda: fourier_coefficients(lambda x: ["a"] * len(x), 2), "f must return real"),
+    (lambda: integral_operator(Linear(), X40, W40, lambda x: 1j * x), "f must return real"),
     (lambda: FourierKernel([]), "coefficients must be"),
     (lambda: FourierKernel([[1.0]]), "coefficients must be"),
     (lambda: FourierKernel([1.0, -1.0]), "coefficients must be nonnegative"),
@@ -993,6 +1099,7 @@ def test_coefficients_of_an_expansion_with_another_kernel_use_the_rule():
     (lambda: hermite_eigensystem(1.0, 1.0, 2.5), "n_components"),
     (lambda: hermite_eigensystem(1.0, 0.1, 900), "n_components must be smaller"),
     (lambda: hermite_eigensystem(1.0, 1.0, 3).functions([[1.0, 2.0]]), "T must be points of"),
+    (lambda: hermite_eigensystem(1.0, 1.0, 5).functions([1e200]), "T is too far from zero"),
 ])
 def test_bad_input_names_the_argument(call, name):
     """Every public name, every argument."""
