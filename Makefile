@@ -79,7 +79,7 @@ lint: $(ENVIRONMENT)  ## look for weak phrases, spelling, long cells
 	$(BIN)/python tools/lint.py
 
 bench: $(ENVIRONMENT)  ## run the benchmarks
-	for file in $(sort $(wildcard benchmarks/*.py)); do $(say) "$$file"; $(BIN)/python "$$file"; done
+	for file in $(sort $(wildcard benchmarks/bench_*.py)); do $(say) "$$file"; $(BIN)/python "$$file"; done
 
 clean:  ## remove what was built
 	rm -rf _build build dist .pytest_cache .hypothesis

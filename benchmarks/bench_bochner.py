@@ -4,10 +4,10 @@ Times are the best of three, and only their ratio in one run means anything.
 Run with ``make bench``.
 """
 
-import resource
 import time
 
 import numpy as np
+from measure import best, peak
 from sklearn.kernel_approximation import RBFSampler
 
 from rkhs_lit import (
@@ -16,20 +16,6 @@ from rkhs_lit import (
     pivoted_cholesky,
     random_fourier_features,
 )
-
-
-def best(function, repeats=3):
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def peak():
-    """The largest memory that this process has had so far, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main():

@@ -1,25 +1,16 @@
 """Gram matrices and products with them: time against scikit-learn, and memory.
 
-Times are the best of five, and only their ratio in one run means anything.
+Times are the best of three, and only their ratio in one run means anything.
 Run with ``make bench``.
 """
 
-import resource
 import time
 
 import numpy as np
+from measure import best, peak
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rkhs_lit import Gaussian, gram_dot
-
-
-def best(function, repeats=5):
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def main():
@@ -34,13 +25,12 @@ def main():
 
     n = 50_000
     X, w = rng.normal(size=(n, 2)), rng.normal(size=n)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak()
     start = time.perf_counter()
     gram_dot(k, X, None, w)
     seconds = time.perf_counter() - start
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"K w for n = {n} (the matrix would take {8 * n * n / 2**30:.0f} GiB): "
-          f"{seconds:.1f} s, {max(grown, 0):.0f} MiB more than the peak before")
+          f"{seconds:.1f} s, {peak() - before:.0f} MiB more than the peak before")
 
 
 if __name__ == "__main__":

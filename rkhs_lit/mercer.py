@@ -217,7 +217,7 @@ def fourier_coefficients(f: Callable, degree: int, *,
     -------
     (2 L + 1,) complex array
         The coefficients for l = -L, ..., L. Those of modulus at most
-        4 ε max |f| are rounding noise and set to zero.
+        4 ε times the largest value of f are set to zero.
 
     Examples
     --------
