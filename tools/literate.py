@@ -54,7 +54,9 @@ def caption_exported_cells(app, doctree):
     for cell in list(doctree.findall(nodes.container)):
         if "tag_export" in cell["classes"]:
             link = reference("py", "mod", module, module, docname)
-            cell.insert(0, nodes.paragraph("", "", link, classes=["export"]))
+            # Behind the code, because a cell folds only if its code comes first;
+            # the style sheet shows the caption above it.
+            cell.insert(1, nodes.paragraph("", "", link, classes=["export"]))
 
 
 def prepare_proofs(app, doctree):
