@@ -14,6 +14,10 @@ from rkhs_lit.bochner import (
     rff_variance,
     spectral_sample,
 )
+from rkhs_lit.duality import (
+    QPSolution,
+    solve_qp,
+)
 from rkhs_lit.kernels import (
     BSpline,
     Conjugated,
@@ -51,6 +55,15 @@ from rkhs_lit.kernels import (
     substrings,
     words,
 )
+from rkhs_lit.mean_embedding import (
+    Characteristic,
+    GaussianEmbedding,
+    embedding_distance,
+    embedding_error,
+    embedding_inner,
+    is_characteristic,
+    mean_embedding,
+)
 from rkhs_lit.mercer import (
     Eigensystem,
     FourierKernel,
@@ -63,6 +76,15 @@ from rkhs_lit.mercer import (
     spectral_inner,
     spectral_norm,
 )
+from rkhs_lit.mmd import (
+    PermutationTest,
+    median_heuristic,
+    mmd2_biased,
+    mmd2_unbiased,
+    mmd_test,
+    permutation_pvalue,
+    witness,
+)
 from rkhs_lit.moore_aronszajn import (
     RKHSFunction,
     decompose,
@@ -73,4 +95,36 @@ from rkhs_lit.moore_aronszajn import (
     power_function,
     project,
 )
+from rkhs_lit.pca import (
+    PrincipalComponents,
+    centre,
+    denoise,
+    kernel_pca,
+    preimage,
+)
+from rkhs_lit.representer import (
+    Loss,
+    duality_gap,
+    minimize_risk,
+    regularised_risk,
+)
+from rkhs_lit.ridge import (
+    CrossValidation,
+    RidgePath,
+    cross_validate,
+    degrees_of_freedom,
+    gaussian_derivative,
+    gp_posterior,
+    leave_fold_out,
+    leave_one_out,
+    log_marginal_likelihood,
+    ridge,
+    ridge_path,
+    smoother_matrix,
+)
 from rkhs_lit.riesz import riesz_representer
+from rkhs_lit.svm import (
+    SVM,
+    nu_svm,
+    svm,
+)

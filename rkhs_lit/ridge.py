@@ -1,0 +1,784 @@
+"""Ridge regression: leave points out without fitting again
+
+The exported cells of the chapter ``book/ridge.ipynb``, in its order.
+"""
+# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
+# below, then `make untangle`. `make test` fails while the two differ.
+
+# %% [1] Ridge regression: leave points out without fitting again
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import numpy as np
+from scipy.linalg import (LinAlgError, cho_factor, cho_solve, eigh,
+                          eigvalsh_tridiagonal, solve_triangular,
+                          solveh_banded)
+from scipy.linalg.lapack import dormqr, dsytrd, dsytrd_lwork
+
+from rkhs_lit.bochner import _generator, _take
+from rkhs_lit.kernels import (Gaussian, Kernel, _finite, _positive, _whole,
+                              as_points, as_sequence, gram_dot,
+                              squared_distances)
+from rkhs_lit.moore_aronszajn import RKHSFunction, _numbers, _space
+
+
+# %% [2] With features that cannot be listed
+_EPS = np.finfo(float).eps
+
+
+def _penalty(lam, name="lam"):
+    if not (isinstance(lam, Real) and 0 < lam < np.inf):
+        limit = ("; for the limit 0 see interpolate" if name == "lam"
+                 else "")
+        raise ValueError(f"{name} must be a positive finite number, got "
+                         f"{lam!r}{limit}")
+    return float(lam)
+
+
+def _penalties(lams):
+    values = as_points(lams, "lams")
+    if np.ndim(lams) != 1 or not (values > 0).all():
+        raise ValueError("lams must be a list of positive numbers, got "
+                         f"shape {np.shape(lams)} with the least value "
+                         f"{values.min():.6g}")
+    return _fixed_copy(values[:, 0])
+
+
+def _fixed_copy(array):
+    array = np.array(array)
+    array.setflags(write=False)
+    return array
+
+
+def _size(K):
+    """A bound of all eigenvalues of K."""
+    with np.errstate(over="ignore"):
+        return _finite(np.abs(K).sum(axis=1).max(), "kernel")
+
+
+def _check_visible(lam, size, name="lam"):
+    if not lam >= _EPS * size:
+        raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
+                         "it is lost in the rounding errors of the Gram "
+                         f"matrix, got {lam:.3g}")
+
+
+# %% [3] With features that cannot be listed
+def _cholesky(K, shift):
+    A = K.copy()
+    A.flat[::len(A) + 1] += shift
+    try:
+        return cho_factor(A, lower=True, overwrite_a=True)
+    except LinAlgError:
+        return None
+
+
+def _factor(K, lam, name="lam"):
+    """The Cholesky factor of K + lam I, for a positive definite K."""
+    size = _size(K)
+    _check_visible(lam, size, name)
+    factor, small = _cholesky(K, lam), 1e-8 * size
+    if (factor is None or lam > small) and size > 0 and (
+            _cholesky(K, small) is None):
+        raise ValueError("kernel must be positive definite, but its Gram "
+                         "matrix has a negative eigenvalue")
+    if factor is None:
+        raise ValueError(f"{name} must be larger: the Gram matrix plus "
+                         f"{lam:.3g} I is singular up to rounding")
+    return factor
+
+
+def _data(kernel, X, y):
+    _space(kernel)
+    X = as_sequence(X)
+    kernel._prepare(X, "X")                  # says what X must be
+    return X, _numbers(y, len(X), "y")
+
+
+def _weights(values):
+    if not np.isfinite(values).all():
+        raise ValueError("y is too large for lam: the weights overflow")
+    return values
+
+
+# %% [4] With features that cannot be listed
+def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
+    """Kernel ridge regression, the minimiser of
+    Σ (y_i - f(x_i))² + λ ‖f‖² (:prf:ref:`thm-ridge-rkhs`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive definite, on any kind of points.
+    X : sequence of n points
+        May repeat points.
+    y : (n,) array
+    lam : float
+        The penalty λ > 0, not divided or multiplied by n: scikit-learn's
+        ``KernelRidge(alpha=lam)``. One that is lost in the rounding
+        errors of the Gram matrix is refused; `interpolate` is the limit
+        λ → 0.
+
+    Returns
+    -------
+    RKHSFunction
+        With the weights (K + λI)⁻¹ y.
+
+    Examples
+    --------
+    One point, with k(1, 1) = 1: the weight is y / (1 + λ).
+
+    >>> ridge(Gaussian(1.0), [1.0], [3.0], 0.5)([1.0])
+    array([2.])
+    """
+    X, y = _data(kernel, X, y)
+    lam = _penalty(lam)
+    blank = RKHSFunction(kernel, X, np.zeros(len(y)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        alpha = cho_solve(_factor(kernel(X), lam), y)
+    return replace(blank, weights=_weights(alpha))
+
+
+# %% [5] A linear smoother
+def _spectrum(K):
+    """Eigenvalues and eigenvectors of a Gram matrix."""
+    size = _size(K)
+    d, U = eigh(K, driver="evd")
+    if d[0] < -1e-8 * size:
+        raise ValueError("kernel must be positive definite, but its Gram "
+                         f"matrix has the eigenvalue {d[0]:.6g}")
+    return np.maximum(d, 0.0), U, size
+
+
+def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
+    """The matrix S = K (K + λI)⁻¹ that turns data into fitted values
+    (:prf:ref:`prop-ridge-smoother`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : sequence of n points
+    lam : float
+        The penalty λ of `ridge`.
+
+    Returns
+    -------
+    (n, n) array
+        Symmetric, with ``S @ y`` the values of ``ridge(kernel, X, y,
+        lam)`` at X. Its trace is `degrees_of_freedom`.
+
+    Examples
+    --------
+    >>> smoother_matrix(Gaussian(1.0), [0.0, 100.0], 0.25).round(6)
+    array([[0.8, 0. ],
+           [0. , 0.8]])
+    """
+    _space(kernel)
+    lam = _penalty(lam)
+    d, U, size = _spectrum(kernel(as_sequence(X)))
+    _check_visible(lam, size)
+    return (U * (d / (d + lam))) @ U.T
+
+
+# %% [6] How many parameters does it have?
+def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
+    """The trace Σ d_j / (d_j + λ) of the smoother matrix
+    (:prf:ref:`def-ridge-df`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : sequence of n points
+    lam : float
+        The penalty λ of `ridge`.
+
+    Returns
+    -------
+    float
+        Between 0 and n.
+
+    Examples
+    --------
+    >>> degrees_of_freedom(Gaussian(1.0), [0.0, 100.0], 0.25)
+    1.6
+    """
+    _space(kernel)
+    lam = _penalty(lam)
+    d, _, size = _spectrum(kernel(as_sequence(X)))
+    _check_visible(lam, size)
+    return float(np.sum(d / (d + lam)))
+
+
+# %% [7] Every $\lambda$ from one eigendecomposition
+@dataclass(frozen=True, eq=False, repr=False)
+class RidgePath:
+    """Ridge fits for many penalties (:prf:ref:`prop-ridge-smoother`).
+
+    Made by `ridge_path`. Row j of an array belongs to ``lams[j]``.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    points : sequence of n points
+    lams : (L,) array
+    weights : (L, n) array
+        The weights (K + λI)⁻¹ y.
+    residuals : (L, n) array
+        y_i - f(x_i).
+    leave_one_out : (L, n) array
+        y_i - f(x_i) where f was fitted without point i.
+    degrees_of_freedom : (L,) array
+    norms : (L,) array
+        The norms of the fits in the RKHS.
+    """
+
+    kernel: Kernel
+    points: Sequence
+    lams: np.ndarray
+    weights: np.ndarray
+    residuals: np.ndarray
+    leave_one_out: np.ndarray
+    degrees_of_freedom: np.ndarray
+    norms: np.ndarray
+
+    def __repr__(self):
+        return (f"RidgePath({self.kernel}, n={len(self.points)}, "
+                f"L={len(self.lams)})")
+
+    def function(self, j: int) -> RKHSFunction:
+        """The fit for ``lams[j]``."""
+        return RKHSFunction(self.kernel, self.points,
+                            self.weights[_place(j, len(self.lams))])
+
+    def __call__(self, T) -> np.ndarray:
+        """The values of all fits at the points T, an (L, m) array."""
+        return _at(self.kernel, T, lambda T: gram_dot(
+            self.kernel, T, self.points, self.weights.T)).T
+
+
+# %% [8] Every $\lambda$ from one eigendecomposition
+def _place(j, L):
+    if not (isinstance(j, (int, np.integer)) and -L <= j < L):
+        raise ValueError(f"j must be the index of one of the {L} "
+                         f"penalties, got {j!r}")
+    return j
+
+
+def _at(kernel, T, compute):
+    """compute(T), with errors that speak of T."""
+    T = as_sequence(T, "T")
+    try:
+        return _finite(compute(T), "kernel")
+    except ValueError as error:
+        kernel._prepare(T, "T")              # says what T must be
+        raise ValueError(f"T does not suit the points X: {error}"
+                         ) from None
+
+
+def _shrinkage(d, size, lams, name="lams"):
+    """The numbers λ / (d_j + λ), a row for each λ."""
+    _check_visible(lams.min(), size, name)
+    return lams[:, None] / (d + lams[:, None])
+
+
+def _lengths(rows):
+    peak = np.abs(rows).max(axis=1, keepdims=True)
+    peak[peak == 0] = 1.0
+    return peak[:, 0] * np.sqrt(np.sum((rows / peak) ** 2, axis=1))
+
+
+# %% [9] Every $\lambda$ from one eigendecomposition
+def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
+    """Kernel ridge regression for many penalties, from one
+    eigendecomposition (:prf:ref:`prop-ridge-smoother`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : sequence of n points
+    y : (n,) array
+    lams : (L,) array
+        Penalties as for `ridge`, in any order.
+
+    Returns
+    -------
+    RidgePath
+        With weights, residuals, leave-one-out residuals, degrees of
+        freedom and norms for every penalty. Takes O(n³ + L n²)
+        operations.
+
+    Examples
+    --------
+    >>> path = ridge_path(Gaussian(1.0), [0.0, 100.0], [1.0, 2.0], [1., 3.])
+    >>> path.residuals.round(6)
+    array([[0.5 , 1.  ],
+           [0.75, 1.5 ]])
+    """
+    X, y = _data(kernel, X, y)
+    lams = _penalties(lams)
+    points = RKHSFunction(kernel, X, np.zeros(len(y))).points
+    d, U, size = _spectrum(kernel(points))
+    z, c = U.T @ y, _shrinkage(d, size, lams)
+    residuals = (c * z) @ U.T
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = _weights(residuals / lams[:, None])
+        norms = _weights(_lengths(np.sqrt(d) * (c * z / lams[:, None])))
+    arrays = (weights, residuals, residuals / (c @ (U**2).T),
+              np.sum(d / (d + lams[:, None]), axis=1), norms)
+    return RidgePath(kernel, points, lams, *map(_fixed_copy, arrays))
+
+
+# %% [10] Leaving points out without fitting again
+def _indices(index, n, name):
+    index = np.asarray(index)
+    if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be a list of whole numbers that "
+                         f"index points, got {index!r}")
+    if index.min() < 0 or index.max() >= n:
+        raise ValueError(f"{name} must have indices from 0 to {n - 1}, got "
+                         f"{index.min()} to {index.max()}")
+    return _fixed_copy(index)
+
+
+def _partition(folds, n, held=()):
+    if isinstance(folds, (str, dict)) or not hasattr(folds, "__len__"):
+        raise ValueError("folds must be a list of lists of indices, got "
+                         f"{folds!r}")
+    folds = tuple(_indices(fold, n, "folds") for fold in folds)
+    used = np.bincount(np.concatenate([*folds, held]).astype(int),
+                       minlength=n)
+    if (used != 1).any():
+        i = np.argmax(used != 1)
+        raise ValueError("folds must have each point once (and no point of "
+                         f"the test set), but have point {i} {used[i]} "
+                         "times")
+    return folds
+
+
+# %% [11] Leaving points out without fitting again
+def _left_out(y, U, c, folds, name="lams"):
+    """The errors of all folds for one row c of shrinkage factors."""
+    r, W = U @ (c * (U.T @ y)), U * np.sqrt(c)
+    e = np.empty(len(y))
+    for F in folds:
+        factor = _cholesky(W[F] @ W[F].T, 0.0)
+        if factor is None:
+            raise ValueError(f"{name} must be larger: 1 - S is singular "
+                             "up to rounding")
+        e[F] = cho_solve(factor, r[F])
+    return e
+
+
+# %% [12] Leaving points out without fitting again
+def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
+    """Errors at the points of each fold of a fit to all other points,
+    without fitting again (:prf:ref:`thm-ridge-fold`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : sequence of n points
+    y : (n,) array
+    lam : float
+        The penalty λ of `ridge`.
+    folds : list of lists of indices
+        Every point is in one fold.
+
+    Returns
+    -------
+    (n,) array
+        y_i - f(x_i), where f is the ridge fit to the points outside the
+        fold of i.
+    """
+    X, y = _data(kernel, X, y)
+    lams = np.array([_penalty(lam)])
+    folds = _partition(folds, len(y))
+    d, U, size = _spectrum(kernel(X))
+    c = _shrinkage(d, size, lams, "lam")[0]
+    return _left_out(y, U, c, folds, "lam")
+
+
+# %% [13] Leaving points out without fitting again
+def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
+    """Leave-one-out residuals r_i / (1 - S_ii), without fitting again
+    (:prf:ref:`cor-ridge-loo`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : sequence of n points
+    y : (n,) array
+    lam : float
+        The penalty λ of `ridge`.
+
+    Returns
+    -------
+    (n,) array
+        y_i - f(x_i), where f is the ridge fit to all points but i.
+
+    Examples
+    --------
+    Two points that the kernel cannot compare predict 0 for each other:
+
+    >>> leave_one_out(Gaussian(1.0), [0.0, 100.0], [3.0, 5.0], 0.1)
+    array([3., 5.])
+    """
+    X, y = _data(kernel, X, y)
+    lams = np.array([_penalty(lam)])
+    d, U, size = _spectrum(kernel(X))
+    c = _shrinkage(d, size, lams, "lam")[0]
+    return U @ (c * (U.T @ y)) / (U**2 @ c)
+
+
+# %% [14] Choosing $\lambda$ and the width
+def _tridiagonal(K):
+    """The diagonals of T = Q'KQ, and functions for Q'B and QB."""
+    n = len(K)
+    if n == 1:
+        return K[0].copy(), np.empty(0), np.copy, np.copy
+    work, _ = dsytrd_lwork(n, lower=1)
+    A, d, e, tau, _ = dsytrd(K, lower=1, lwork=int(work))
+
+    def turned(B, how):
+        # The reflections act on all rows but the first.
+        B = np.array(B, order="F")
+        B[1:] = dormqr("L", how, A[1:, :-1], tau, B[1:],
+                       64 * B.shape[1] + 4160)[0]
+        return B
+
+    return d, e, lambda B: turned(B, "T"), lambda B: turned(B, "N")
+
+
+def _all_weights(K, y, lams):
+    """The weights (K + λI)⁻¹ y, a column for each λ."""
+    d, e, transposed, forward = _tridiagonal(K)
+    size = _size(K)
+    _check_visible(lams.min(), size, "lams")
+    if size > 0:                             # T has the eigenvalues of K
+        least = size * eigvalsh_tridiagonal(
+            d / size, e / size, select="i", select_range=(0, 0))[0]
+        if least < -1e-8 * size:
+            raise ValueError("kernel must be positive definite, but its "
+                             f"Gram matrix has the eigenvalue {least:.6g}")
+    b, off = transposed(y[:, None])[:, 0], np.append(e, 0.0)
+    if len(K) == 1:
+        return y / (d + lams[None])
+    try:
+        return forward(np.column_stack([
+            solveh_banded([d + lam, off], b, lower=True) for lam in lams]))
+    except LinAlgError:
+        raise ValueError("lams must be larger: the Gram matrix plus "
+                         f"{lams.min():.3g} I is singular up to rounding"
+                         ) from None
+
+
+# %% [15] Choosing $\lambda$ and the width
+def _errors_again(K, y, lams, folds):
+    """Sums of squared errors, one fit of all λ for each fold."""
+    total = np.zeros(len(lams))
+    for F in folds:
+        rest = np.setdiff1d(np.arange(len(y)), F)
+        W = _all_weights(K[np.ix_(rest, rest)], y[rest], lams)
+        total += np.sum((y[F, None] - K[np.ix_(F, rest)] @ W) ** 2, axis=0)
+    return total
+
+
+def _errors_at_once(K, y, lams, folds):
+    """The same, from the eigendecomposition of the whole."""
+    d, U, size = _spectrum(K)
+    c = _shrinkage(d, size, lams)
+    if len(folds) == len(y):
+        left_out = ((c * (U.T @ y)) @ U.T) / (c @ (U**2).T)
+    else:
+        left_out = np.array([_left_out(y, U, row, folds) for row in c])
+    return np.sum(left_out**2, axis=1)
+
+
+# %% [16] Choosing $\lambda$ and the width
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation:
+    """What cross-validation found (:prf:ref:`alg-ridge-cv`).
+
+    Made by `cross_validate`.
+
+    Attributes
+    ----------
+    kernels : tuple of q kernels
+    lams : (L,) array
+    errors : (q, L) array
+        The mean squared error at training points left out.
+    kernel : Kernel
+        The chosen one.
+    lam : float
+        The chosen one.
+    function : RKHSFunction
+        The fit of the whole training set with both.
+    test_error : float or None
+        Its mean squared error on the test set, where there is one.
+    train : array of int
+        Indices of the training set.
+    test : array of int
+        Indices of the test set.
+    folds : tuple of arrays of int
+        Indices of the folds.
+    """
+
+    kernels: tuple
+    lams: np.ndarray
+    errors: np.ndarray
+    kernel: Kernel
+    lam: float
+    function: RKHSFunction
+    test_error: float | None
+    train: np.ndarray
+    test: np.ndarray
+    folds: tuple
+
+    def __repr__(self):
+        return (f"CrossValidation({self.kernel}, lam={self.lam:.6g}, "
+                f"error={self.errors.min():.6g})")
+
+
+# %% [17] Choosing $\lambda$ and the width
+def _split(n, folds, test, rng):
+    """Indices of the folds and of the test set."""
+    counted, drawn = isinstance(test, Real), isinstance(folds, Real)
+    if drawn and rng is None:
+        raise ValueError("rng must be a seed or a numpy Generator, to draw "
+                         "the folds and the test set")
+    if counted and not (_whole(test, "test", 0) <= n - 2 if drawn
+                        else test == 0):
+        raise ValueError(f"test must leave at least 2 of {n} points, and "
+                         "be a list of indices where folds are, got "
+                         f"{test}")
+    order = _generator(rng).permutation(n) if drawn else np.arange(n)
+    if counted:
+        held, rest = order[:int(test)], order[int(test):]
+    else:
+        held = (_indices(test, n, "test") if np.size(test)
+                else np.empty(0, dtype=int))
+        rest = order[~np.isin(order, held)]
+        if len(np.unique(held)) < len(held) or len(rest) < 2:
+            raise ValueError("test must name points once, and leave at "
+                             "least 2")
+    if not drawn:
+        folds = _partition(folds, n, held)
+        if len(folds) < 2:
+            raise ValueError("folds must be at least 2")
+        return folds, _fixed_copy(held)
+    m = _whole(folds, "folds", 2)
+    if m > len(rest):
+        raise ValueError(f"folds must be at most the {len(rest)} training "
+                         f"points, got {m}")
+    return (tuple(map(_fixed_copy, np.array_split(rest, m))),
+            _fixed_copy(held))
+
+
+# %% [18] Choosing $\lambda$ and the width
+def _list_of_kernels(kernels):
+    kernels = ((kernels,) if isinstance(kernels, Kernel)
+               or not hasattr(kernels, "__len__") else tuple(kernels))
+    if not kernels:
+        raise ValueError("kernels must be a kernel or a list of kernels, "
+                         "got an empty list")
+    for kernel in kernels:
+        try:
+            _space(kernel)
+        except ValueError as error:
+            raise ValueError(f"kernels: {error}") from None
+    return kernels
+
+
+def _all_errors(kernels, X, y, lams, folds):
+    """Mean squared errors, a row for each kernel."""
+    method = _errors_again if len(folds) <= 8 else _errors_at_once
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors = np.array([method(k(X), y, lams, folds)
+                           for k in kernels]) / len(y)
+    if not np.isfinite(errors).all():
+        raise ValueError("y is too large: the squared errors overflow")
+    return _fixed_copy(errors)
+
+
+# %% [19] Choosing $\lambda$ and the width
+def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
+                   folds=5, test=0, rng=None) -> CrossValidation:
+    """Choose a kernel and a penalty by cross-validation, and measure
+    the result on a held-out test set (:prf:ref:`alg-ridge-cv`).
+
+    Parameters
+    ----------
+    kernels : Kernel, or list of kernels
+    X, y, lams : as for `ridge_path`
+    folds : int, or list of lists of indices
+        The number m of folds, drawn at random (as many as training
+        points: leave-one-out), or the folds, to keep points together.
+    test : int, or list of indices
+        How many points to hold out for the test, or which.
+    rng : seed or numpy.random.Generator, to draw folds and test set
+
+    Returns
+    -------
+    CrossValidation
+        Its errors are means over all points left out; for folds of one
+        size, the means over folds of scikit-learn's ``GridSearchCV``.
+
+    Examples
+    --------
+    >>> x = np.arange(20.0)
+    >>> found = cross_validate([Gaussian(0.1), Gaussian(5.0)], x, x % 7,
+    ...                        [0.1, 1.0], folds=4, test=5, rng=0)
+    >>> found.errors.shape, len(found.train), len(found.test)
+    ((2, 2), 15, 5)
+    """
+    kernels = _list_of_kernels(kernels)
+    X, y = _data(kernels[0], X, y)
+    lams = _penalties(lams)
+    folds, test = _split(len(y), folds, test, rng)
+    train = np.sort(np.concatenate(folds))
+    points, values = _take(X, train), y[train]
+    inside = [np.searchsorted(train, F) for F in folds]
+    errors = _all_errors(kernels, points, values, lams, inside)
+    best, j = np.unravel_index(errors.argmin(), errors.shape)
+    f = ridge(kernels[best], points, values, float(lams[j]))
+    test_error = (float(np.mean((y[test] - f(_take(X, test))) ** 2))
+                  if len(test) else None)
+    return CrossValidation(
+        kernels, lams, errors, kernels[best], float(lams[j]), f,
+        test_error, _fixed_copy(train), test, folds)
+
+
+# %% [20] The Bayesian view
+def gp_posterior(kernel: Kernel, X, y, noise: float,
+                 T) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the covariance of a Gaussian process at points T,
+    given noisy values at X (:prf:ref:`thm-gp-posterior`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The covariance of the process.
+    X : sequence of n points
+        May repeat points.
+    y : (n,) array
+    noise : float
+        The *variance* of the noise, the λ of `ridge` and the ``alpha``
+        of scikit-learn's ``GaussianProcessRegressor``.
+    T : sequence of m points
+
+    Returns
+    -------
+    mean : (m,) array
+        The values of ``ridge(kernel, X, y, noise)`` at T.
+    covariance : (m, m) array
+        Of f(T); for new observations add `noise` to the diagonal.
+
+    Examples
+    --------
+    >>> mean, covariance = gp_posterior(Gaussian(1.0), [0.0], [2.0], 1.0,
+    ...                                 [0.0, 100.0])
+    >>> mean, covariance
+    (array([1., 0.]), array([[0.5, 0. ],
+           [0. , 1. ]]))
+    """
+    X, y = _data(kernel, X, y)
+    noise = _penalty(noise, "noise")
+    L, _ = factor = _factor(kernel(X), noise, "noise")
+    cross = _at(kernel, T, lambda T: kernel(X, T))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = cross.T @ cho_solve(factor, y)
+    V = solve_triangular(L, cross, lower=True)
+    covariance = kernel(T) - V.T @ V
+    # No variance is negative: rounding where the posterior is sure.
+    np.fill_diagonal(covariance, np.maximum(covariance.diagonal(), 0.0))
+    return _weights(mean), covariance
+
+
+# %% [21] Choosing parameters by the evidence
+def gaussian_derivative(X, sigma: float) -> np.ndarray:
+    """The derivative of the Gaussian Gram matrix with respect to its
+    width (:prf:ref:`thm-gp-evidence`).
+
+    Parameters
+    ----------
+    X : (n, d) array
+    sigma : float
+
+    Returns
+    -------
+    (n, n) array
+        exp(-‖x_i - x_j‖² / (2σ²)) ‖x_i - x_j‖² / σ³, for
+        `log_marginal_likelihood`.
+
+    Examples
+    --------
+    >>> gaussian_derivative([0.0, 2.0], 1.0).round(6)
+    array([[0.      , 0.541341],
+           [0.541341, 0.      ]])
+    """
+    X = as_points(X)
+    _positive(sigma, "sigma")
+    with np.errstate(over="ignore"):
+        q = np.minimum(squared_distances(X / sigma, X / sigma), 1e4)
+    return np.exp(-q / 2) * q / sigma
+
+
+# %% [22] Choosing parameters by the evidence
+def log_marginal_likelihood(kernel: Kernel, X, y, noise: float, *,
+                            derivatives=(), return_gradient: bool = False):
+    """The log density of noisy values of a Gaussian process, and its
+    gradient (:prf:ref:`thm-gp-evidence`).
+
+    Parameters
+    ----------
+    kernel, X, y, noise : as for `gp_posterior`
+    derivatives : list of (n, n) arrays
+        Derivatives of the Gram matrix with respect to parameters of the
+        kernel, such as `gaussian_derivative`.
+    return_gradient : bool
+
+    Returns
+    -------
+    value : float
+    gradient : (1 + p,) array
+        Only with ``return_gradient=True``: the derivative with respect
+        to `noise`, and one for each of the p `derivatives`.
+
+    Examples
+    --------
+    >>> round(log_marginal_likelihood(Gaussian(1.0), [0.0], [0.0], 1.0), 6)
+    -1.265512
+    """
+    X, y = _data(kernel, X, y)
+    n, noise = len(y), _penalty(noise, "noise")
+    slopes = [_slope(D, n) for D in derivatives]
+    if slopes and not return_gradient:
+        raise ValueError("derivatives are for return_gradient=True")
+    L, _ = factor = _factor(kernel(X), noise, "noise")
+    with np.errstate(over="ignore", invalid="ignore"):
+        alpha = _weights(cho_solve(factor, y))
+        half = solve_triangular(L, y, lower=True)
+        value = -(half @ half + n * np.log(2 * np.pi)) / 2
+        value = _evidence(value - np.sum(np.log(L.diagonal())))
+        if not return_gradient:
+            return float(value)
+        P = cho_solve(factor, np.eye(n))
+        gradient = [alpha @ alpha - np.trace(P)]
+        gradient += [alpha @ D @ alpha - np.sum(P * D) for D in slopes]
+    return float(value), _evidence(np.array(gradient) / 2)
+
+
+# %% [23] Choosing parameters by the evidence
+def _evidence(value):
+    if not np.isfinite(value).all():
+        raise ValueError("y is too large: its log density overflows")
+    return value
+
+
+def _slope(D, n):
+    D = as_points(D, "derivatives")
+    if D.shape != (n, n):
+        raise ValueError(f"derivatives must be ({n}, {n}) arrays, got "
+                         f"shape {D.shape}")
+    return D

@@ -1,0 +1,824 @@
+"""Identities of the chapter on duality, and the quadratic programmes that it solves."""
+
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from rkhs_lit import Gaussian, QPSolution, solve_qp
+from rkhs_lit.duality import _newton, _sides
+from scipy.optimize import brentq, linprog, minimize, minimize_scalar
+from sklearn.svm import SVC
+
+INF = np.inf
+small_ints = st.integers(-5, 5)
+
+
+def fractions(rng, *shape, denominator=7):
+    whole = rng.integers(-9, 10, size=shape)
+    return np.vectorize(lambda k: Fraction(int(k), denominator), otypes=[object])(whole)
+
+
+def quadratic(rng, n, r):
+    """Integer P = FF' of rank at most r, with its factor."""
+    F = rng.integers(-2, 3, size=(n, r)).astype(float)
+    return F @ F.T, F
+
+
+def mixed_bounds(rng, n):
+    lower = np.where(rng.random(n) < 0.3, -INF, rng.integers(-3, 1, n))
+    upper = np.where(rng.random(n) < 0.4, INF, np.maximum(lower, -4) + rng.integers(0, 4, n))
+    return lower, upper
+
+
+def finite_sum(z, bound):
+    return z @ np.where(z > 0, bound, 0.0)
+
+
+def assert_kkt(found, P, q, A, b, lower, upper, tol=1e-7):
+    """All of the KKT conditions, from the definition and in natural units."""
+    x, y, z, w = found.x, found.equality, found.at_lower, found.at_upper
+    assert found.status == "optimal"
+    assert (z >= 0).all() and (w >= 0).all()
+    assert not z[np.isinf(lower)].any() and not w[np.isinf(upper)].any()
+    assert (lower <= x).all() and (x <= upper).all()
+    size = 1 + max(np.abs(P @ x).max(), np.abs(q).max())
+    left = P @ x + q - z + w + (A.T @ y if len(A) else 0)
+    assert np.abs(left).max() <= tol * size
+    assert len(A) == 0 or np.abs(A @ x - b).max() <= tol * (1 + np.abs(x).max())
+    slack = np.concatenate([(x - lower)[z > 0] * z[z > 0], (upper - x)[w > 0] * w[w > 0]])
+    assert np.abs(slack).max(initial=0) <= tol * size * (1 + np.abs(x).max())
+
+
+# -- convex functions -------------------------------------------------------
+
+
+def test_the_convexity_of_a_quadratic_is_that_of_its_matrix():
+    """lem-duality-rules, part 4, in exact arithmetic."""
+    rng = np.random.default_rng(0)
+    for theta in (Fraction(1, 3), Fraction(4, 5)):
+        P, q, x, y = (fractions(rng, *s) for s in ((4, 4), (4,), (4,), (4,)))
+        P = P + P.T
+
+        def f(v, P=P, q=q):
+            return v @ P @ v / 2 + q @ v
+
+        left = theta * f(x) + (1 - theta) * f(y) - f(theta * x + (1 - theta) * y)
+        assert left == theta * (1 - theta) * (x - y) @ P @ (x - y) / 2
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_a_convex_function_lies_above_its_tangents(seed):
+    """lem-duality-tangent, for a sum of quadratic and exponential functions."""
+    rng = np.random.default_rng(seed)
+    B, a = rng.normal(size=(3, 2)), rng.normal(size=3)
+    x, y = rng.normal(size=(2, 3))
+
+    def f(v):
+        return np.sum((B.T @ v) ** 2) + np.exp(a @ v)
+
+    slope = 2 * B @ (B.T @ x) + np.exp(a @ x) * a
+    assert f(y) >= f(x) + slope @ (y - x) - 1e-9
+
+
+# -- weak duality, games, saddle points --------------------------------------
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=50, deadline=None)
+def test_the_dual_function_is_concave_and_a_lower_bound_for_any_problem(seed):
+    """thm-weak-duality: exactly, for tables of values f0, f1, f2, h on a finite set."""
+    rng = np.random.default_rng(seed)
+    f0, f1, f2, h = fractions(rng, 4, 12)
+    h[:6] = Fraction(0)
+    feasible = (f1 <= 0) & (f2 <= 0) & (h == 0)
+    p_star = min(f0[feasible], default=None)
+
+    def g(m):
+        return min(f0 + m[0] * f1 + m[1] * f2 + m[2] * h)
+
+    a, b = fractions(rng, 2, 3)
+    theta = Fraction(2, 5)
+    assert g(theta * a + (1 - theta) * b) >= theta * g(a) + (1 - theta) * g(b)
+    prices = np.concatenate([np.abs(a[:2]), a[2:]])
+    if p_star is not None:
+        assert g(prices) <= p_star
+
+
+def test_a_negative_price_is_no_lower_bound():
+    """thm-weak-duality needs nonnegative multipliers: x² subject to x - 1 <= 0."""
+    x = np.linspace(-3, 3, 601)
+    assert (x**2 - 1.0 * (x - 1)).min() > 0 == (x[x <= 1] ** 2).min()
+
+
+def test_the_dual_of_the_double_valley():
+    """thm-weak-duality: d* = -9/4 at the price 1, and a gap, as in the text."""
+    x = np.linspace(-2, 2, 4001)
+    f0 = x**4 - 3 * x**2 + x
+    best = minimize_scalar(lambda v: -(f0 - v * x).min(), bounds=(0, 3), method="bounded")
+    assert np.isclose(best.x, 1, atol=1e-3) and np.isclose(-best.fun, -9 / 4, atol=1e-3)
+    assert f0[x >= 0].min() > -1.08
+
+
+@given(arrays(float, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=small_ints))
+def test_whoever_moves_second_is_not_worse_off(table):
+    """thm-max-min, for any table."""
+    assert table.min(axis=0).max() <= table.max(axis=1).min()
+
+
+def test_the_supremum_over_prices_is_the_objective_or_infinite():
+    """thm-max-min: the primal problem is inf sup of the Lagrangian."""
+    x, prices = np.linspace(-2, 2, 401), np.array([0.0, 1.0, 10.0, 1e6])
+    L = x[:, None] ** 2 + prices * (1 - x[:, None])
+    top = L.max(axis=1)
+    assert np.array_equal(top[x >= 1], x[x >= 1] ** 2)
+    assert (top[x < 0.99] > 1e3).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_solution_and_multipliers_are_a_saddle_point(seed):
+    """thm-saddle, for a quadratic programme and random opponents."""
+    rng = np.random.default_rng(seed)
+    n = 6
+    P, _ = quadratic(rng, n, 3)
+    q, A = rng.normal(size=n), rng.normal(size=(2, n))
+    lower, upper = np.zeros(n), np.ones(n)
+    b = A @ rng.random(n)
+    found = solve_qp(P, q, A, b, lower, upper)
+
+    def L(x, y, z, w):
+        return (x @ P @ x / 2 + q @ x + y @ (A @ x - b)
+                + z @ (lower - x) + w @ (x - upper))
+
+    best = found.equality, found.at_lower, found.at_upper
+    value = L(found.x, *best)
+    assert np.isclose(value, found.objective, atol=1e-9)
+    for _ in range(100):
+        assert L(found.x + rng.normal(size=n), *best) >= value - 1e-9
+        other = rng.normal(size=2), *rng.exponential(size=(2, n))
+        assert L(found.x, *other) <= value + 1e-9
+
+
+# -- strong duality and where it fails ----------------------------------------
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_no_gap_under_slater(seed):
+    """thm-slater: c'x over a disc, where both sides have closed forms."""
+    rng = np.random.default_rng(seed)
+    c, radius = rng.normal(size=3), rng.uniform(0.5, 2)
+    best = minimize_scalar(lambda t: c @ c / (4 * np.exp(t)) + np.exp(t) * radius**2)
+    assert np.isclose(-best.fun, -radius * np.linalg.norm(c), rtol=1e-6)
+
+
+def test_separation_of_zero_from_a_convex_hull():
+    """lem-duality-separation: the closest point separates."""
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(15, 3)) + [1.5, 0, 1]
+    hull = solve_qp(None, np.zeros(15), np.ones(15), 1, lower=0, factor=points)
+    a = hull.x @ points
+    assert a @ a > 1e-3
+    assert (points @ a >= a @ a - 1e-7).all()
+
+
+def test_a_convex_problem_without_slater_can_have_a_gap():
+    """thm-slater is sharp: e^-x subject to x²/y <= 0 has p* = 1 and d* = 0."""
+    for price in (0.0, 1.0, 1e3):
+        x = 1e3 * (1 + price)
+        assert np.exp(-x) + price * x**2 / x**3 < 2e-3
+
+
+def test_a_convex_problem_without_slater_can_lack_multipliers():
+    """thm-kkt, part 3, needs Slater: x subject to x² <= 0 has d* = p* = 0, not attained."""
+    x = np.linspace(-2, 2, 400_001)
+    for price in (1.0, 10.0, 100.0):
+        value = (x + price * x**2).min()
+        assert value < 0 and np.isclose(value, -1 / (4 * price), rtol=1e-6)
+
+
+def test_kkt_points_of_a_problem_that_is_not_convex_need_not_be_minima():
+    """thm-kkt, part 2, needs convexity: -x² on [-1, 2]."""
+    for x, z, w in ((0, 0, 0), (-1, 2, 0), (2, 0, 4)):
+        assert -2 * x - z + w == 0 and z * (x + 1) == 0 and w * (2 - x) == 0
+    with pytest.raises(ValueError, match="^P must be positive semidefinite"):
+        solve_qp([[-2.0]], [0.0], lower=-1, upper=2)
+
+
+# -- the dual of a quadratic programme ----------------------------------------
+
+
+def test_the_gap_identity_in_exact_arithmetic():
+    """prop-qp-dual, second part."""
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        B, A = fractions(rng, 4, 4), fractions(rng, 2, 4)
+        q, x, lower, upper, z, w = fractions(rng, 6, 4)
+        b, y = fractions(rng, 2, 2)
+        P = B @ B.T
+        r = q + A.T @ y - z + w
+        primal = x @ P @ x / 2 + q @ x
+        dual = -x @ P @ x / 2 - b @ y + lower @ z - upper @ w
+        right = ((x - lower) @ z + (upper - x) @ w + (P @ x + r) @ x + (b - A @ x) @ y)
+        assert primal - dual == right
+
+
+def test_the_dual_function_of_a_quadratic_programme():
+    """prop-qp-dual, first part: the minimum of the Lagrangian, or minus infinity."""
+    rng = np.random.default_rng(3)
+    F = rng.normal(size=(4, 2))
+    P = F @ F.T
+    w = rng.normal(size=4)
+    r = -P @ w
+    value = minimize(lambda x: x @ P @ x / 2 + r @ x, np.zeros(4), jac=lambda x: P @ x + r).fun
+    assert np.isclose(value, -w @ P @ w / 2, atol=1e-8)
+    null = np.linalg.svd(P)[0][:, -1]
+    outside = r + null                       # not in the range of P
+    far = -1e6 * null
+    assert far @ P @ far / 2 + outside @ far < -1e5
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_reported_gap_is_primal_less_dual(seed):
+    """prop-qp-dual: with w = x, and both objectives from their definitions."""
+    rng = np.random.default_rng(seed)
+    n = 8
+    P, _ = quadratic(rng, n, 4)
+    q, A = rng.normal(size=n), rng.normal(size=(2, n))
+    lower, upper = -rng.random(n), rng.random(n)
+    b = A @ (lower + (upper - lower) * rng.random(n))
+    found = solve_qp(P, q, A, b, lower, upper)
+    x = found.x
+    assert np.isclose(found.objective, x @ P @ x / 2 + q @ x, rtol=1e-12)
+    dual = (-x @ P @ x / 2 - b @ found.equality + lower @ found.at_lower
+            - upper @ found.at_upper)
+    # Both objectives are of the order of ten: rounding is about 1e-14.
+    assert abs(found.objective - dual - found.gap) < 1e-12
+    assert -1e-12 < found.gap < 1e-11
+    assert_kkt(found, P, q, A, b, lower, upper, tol=1e-9)
+
+
+def test_the_gap_bounds_the_error_of_x():
+    """cor-qp-error: for perturbed feasible points with repaired multipliers."""
+    rng = np.random.default_rng(4)
+    n = 6
+    F = rng.normal(size=(n, n))
+    P, q = F @ F.T, rng.normal(size=n)
+    lower, upper = np.zeros(n), np.ones(n)
+    best = solve_qp(P, q, lower=lower, upper=upper)
+    for scale in (1e-1, 1e-3):
+        x = np.clip(best.x + scale * rng.normal(size=n), lower, upper)
+        r = P @ x + q
+        gap = np.maximum(r, 0) @ (x - lower) + np.maximum(-r, 0) @ (upper - x)
+        d = x - best.x
+        excess = x @ P @ x / 2 + q @ x - best.objective
+        assert d @ P @ d / 2 <= excess + 1e-12 <= gap + 2e-12
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_residuals_in_the_record_are_those_of_its_numbers(seed):
+    """eq-qp-kkt: each field of the certificate from its definition."""
+    rng = np.random.default_rng(seed)
+    n = 7
+    P, _ = quadratic(rng, n, 3)
+    q, A = rng.integers(-3, 4, n).astype(float), rng.integers(-2, 3, (2, n)).astype(float)
+    lower, upper = mixed_bounds(rng, n)
+    b = A @ np.clip(rng.normal(size=n), lower, upper)
+    found = solve_qp(P + np.eye(n), q, A, b, lower, upper)
+    x, z, w = found.x, found.at_lower, found.at_upper
+    left = (P + np.eye(n)) @ x + q + A.T @ found.equality - z + w
+    assert np.isclose(found.stationarity, np.abs(left).max(), atol=1e-13)
+    assert np.isclose(found.primal_residual, np.abs(A @ x - b).max(), atol=1e-13)
+    products = np.concatenate([(x - lower)[z > 0] * z[z > 0], (upper - x)[w > 0] * w[w > 0]])
+    assert np.isclose(found.complementarity, products.max(initial=0), atol=1e-13)
+    assert found.direction is None and found.margin == 0
+    assert 0 < found.iterations < 60
+
+
+# -- three answers ------------------------------------------------------------
+
+
+def exact_solve(M, rhs):
+    n = len(M)
+    T = [list(row) + [r] for row, r in zip(M, rhs, strict=True)]
+    for k in range(n):
+        pivot = next((i for i in range(k, n) if T[i][k] != 0), None)
+        if pivot is None:
+            return None
+        T[k], T[pivot] = T[pivot], T[k]
+        T[k] = [v / T[k][k] for v in T[k]]
+        for i in range(n):
+            if i != k:
+                T[i] = [v - T[i][k] * w for v, w in zip(T[i], T[k], strict=True)]
+    return np.array([row[-1] for row in T])
+
+
+def by_enumeration(P, q, A, b, lower, upper):
+    """The value of a programme with positive definite P, in exact fractions."""
+    n, p = len(q), len(b)
+    for guess in product((-1, 0, 1), repeat=n):
+        g = np.array(guess)
+        if any(g[i] < 0 and lower[i] is None or g[i] > 0 and upper[i] is None for i in range(n)):
+            continue
+        x = np.array([Fraction(0) if s == 0 else (lower[i] if s < 0 else upper[i])
+                      for i, s in enumerate(guess)])
+        inner = np.flatnonzero(g == 0)
+        M = np.block([[P[np.ix_(inner, inner)], A[:, inner].T],
+                      [A[:, inner], np.full((p, p), Fraction(0))]])
+        found = exact_solve(M, np.concatenate([-(q + P @ x)[inner], b - A @ x]))
+        if found is None:
+            continue
+        x[inner] = found[:len(inner)]
+        r = P @ x + q + A.T @ found[len(inner):]
+        inside = all((lower[i] is None or lower[i] <= x[i])
+                     and (upper[i] is None or x[i] <= upper[i]) for i in range(n))
+        if inside and (r * (g <= 0) >= 0).all() and (r * (g >= 0) <= 0).all():
+            return x, x @ P @ x / 2 + q @ x
+    return None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_against_all_subsets_of_the_bounds_in_exact_fractions(seed):
+    """thm-qp-trichotomy, part 3."""
+    rng = np.random.default_rng(seed)
+    n, p = 4, seed % 2
+    B = fractions(rng, n, n, denominator=3)
+    P = B @ B.T + np.diag([Fraction(1, 2)] * n)
+    q, A = 3 * fractions(rng, n, denominator=2), fractions(rng, p, n)
+    lower = [None if rng.random() < 0.3 else Fraction(-1) for _ in range(n)]
+    upper = [None if rng.random() < 0.3 else Fraction(1, 3) for _ in range(n)]
+    b = A @ np.array([Fraction(1, 5)] * n)
+    exact, value = by_enumeration(P, q, A, b, lower, upper)
+    found = solve_qp(P.astype(float), q.astype(float),
+                     A.astype(float) if p else None, b.astype(float) if p else None,
+                     [-INF if v is None else float(v) for v in lower],
+                     [INF if v is None else float(v) for v in upper])
+    # P is at least 1/2, so the error of x is at most 2 sqrt(gap): cor-qp-error.
+    assert np.allclose(found.x, exact.astype(float), atol=1e-6)
+    assert np.isclose(found.objective, float(value), rtol=1e-9, atol=1e-9)
+
+
+def answer_by_linear_programmes(P, q, A, b, lower, upper):
+    """The status, from two linear programmes that HiGHS solves."""
+    n = len(q)
+    bounds = np.column_stack([lower, upper])
+    A_eq, b_eq = (A, b) if len(A) else (None, None)
+    if linprog(np.zeros(n), A_eq=A_eq, b_eq=b_eq, bounds=bounds).status == 2:
+        return "infeasible"
+    cone = np.column_stack([np.where(np.isinf(lower), -1, 0), np.where(np.isinf(upper), 1, 0)])
+    rows = np.vstack([P, A]) if len(A) else P
+    ray = linprog(q, A_eq=rows, b_eq=np.zeros(len(rows)), bounds=cone)
+    return "unbounded" if ray.fun < -1e-9 else "optimal"
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_status_and_certificate_of_programmes_of_all_kinds(seed):
+    """thm-qp-trichotomy and prop-qp-projection, with a matrix and with a factor."""
+    rng = np.random.default_rng(seed)
+    n, p = rng.integers(1, 7), rng.integers(0, 4)
+    P, F = quadratic(rng, n, 1 + seed % 3)
+    if seed % 3 == 0:
+        P, F = 0 * P, 0 * F
+    q, A = rng.integers(-2, 3, n).astype(float), rng.integers(-2, 3, (p, n)).astype(float)
+    lower, upper = mixed_bounds(rng, n)
+    b = A @ np.clip(rng.integers(-2, 3, n), lower, upper)
+    if seed % 5 == 0:
+        b = b + rng.integers(0, 2, p)
+    want = answer_by_linear_programmes(P, q, A, b, lower, upper)
+    values = []
+    for matrix, factor in ((P, None), (None, F)):
+        found = solve_qp(matrix, q, A if p else None, b if p else None, lower, upper,
+                         factor=factor)
+        assert found.status == want
+        values.append(found.objective)
+        y, z, w, d = found.equality, found.at_lower, found.at_upper, found.direction
+        if want == "optimal":
+            assert_kkt(found, P, q, A, b, lower, upper)
+        elif want == "infeasible":
+            assert found.objective == found.gap == INF and d is None
+            left = (A.T @ y if p else 0) - z + w
+            assert (z >= 0).all() and (w >= 0).all() and np.abs(left).max() < 1e-8
+            assert np.isclose(np.abs(left).max(), found.stationarity, atol=1e-12)
+            margin = finite_sum(z, lower) - finite_sum(w, upper) - b @ y
+            assert margin > 0 and np.isclose(margin, found.margin)
+        else:
+            assert found.objective == -INF and found.gap == INF
+            assert np.abs(P @ d).max() < 1e-8 and np.abs(A @ d).max(initial=0) < 1e-8
+            assert (d[np.isfinite(lower)] >= 0).all() and (d[np.isfinite(upper)] <= 0).all()
+            assert np.isclose(-q @ d, found.margin) and found.margin > 0
+            assert np.abs(A @ found.x - b).max(initial=0) < 1e-8
+            assert (lower <= found.x).all() and (found.x <= upper).all()
+            assert not y.any() and not z.any() and not w.any()
+    assert values[0] == values[1] or np.isclose(*values, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_linear_programmes_against_highs(seed):
+    """thm-qp-trichotomy with P = 0."""
+    rng = np.random.default_rng(seed)
+    n, p = 12, 4
+    q, A = rng.normal(size=n), rng.normal(size=(p, n))
+    b = A @ rng.random(n)
+    upper = np.where(rng.random(n) < 0.5, 1.0, 3.0)
+    found = solve_qp(np.zeros((n, n)), q, A, b, 0, upper)
+    other = linprog(q, A_eq=A, b_eq=b, bounds=np.column_stack([np.zeros(n), upper]))
+    assert np.isclose(found.objective, other.fun, rtol=1e-9)
+    # Generic linear programmes have one dual solution; HiGHS has the other sign.
+    assert np.allclose(found.equality, -other.eqlin.marginals, atol=1e-6)
+    assert np.allclose(found.at_lower, other.lower.marginals, atol=1e-6)
+    assert np.allclose(found.at_upper, -other.upper.marginals, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_small_programmes_against_slsqp(seed):
+    """thm-qp-trichotomy: a method that knows nothing of duality."""
+    rng = np.random.default_rng(seed)
+    n = 8
+    F = rng.normal(size=(n, n))
+    P, q, A = F @ F.T, rng.normal(size=n), rng.normal(size=(2, n))
+    b = A @ rng.random(n)
+    found = solve_qp(P, q, A, b, 0, 1)
+    other = minimize(
+        lambda x: x @ P @ x / 2 + q @ x, np.full(n, 0.5), method="SLSQP", bounds=[(0, 1)] * n,
+        jac=lambda x: P @ x + q, options={"ftol": 1e-13, "maxiter": 1000},
+        constraints={"type": "eq", "fun": lambda x: A @ x - b, "jac": lambda x: A})
+    assert other.success
+    assert np.isclose(found.objective, other.fun, rtol=1e-6, atol=1e-8)
+    assert np.allclose(found.x, other.x, atol=1e-4)
+
+
+def test_farkas_in_exact_numbers():
+    """lem-farkas: x >= 0 with x + y = -1 has the combination 1·(x + y) as a contradiction."""
+    found = solve_qp(np.eye(2), [0, 0], [[1.0, 1.0]], [-1.0], lower=0)
+    assert found.status == "infeasible"
+    assert found.equality[0] > 0
+    assert np.allclose(found.at_lower, found.equality[0])
+    assert np.isclose(found.margin, found.equality[0])
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=20, deadline=None)
+def test_the_shortfall_is_the_distance_to_what_the_box_can_give(seed):
+    """prop-qp-projection, part 1: for one equation the shortfall has a closed form."""
+    rng = np.random.default_rng(seed)
+    a, upper = rng.normal(size=5), rng.random(5) + 0.1
+    reach = np.maximum(a, 0) @ upper
+    found = solve_qp(np.eye(5), np.zeros(5), a, reach + 0.5, 0, upper)
+    assert found.status == "infeasible"
+    assert np.isclose(found.primal_residual, 0.5, rtol=1e-5)
+    assert np.isclose(found.margin, 0.5 * abs(found.equality[0]), rtol=1e-5)
+
+
+def test_the_direction_is_the_projection_of_steepest_descent():
+    """prop-qp-projection, part 2: for x >= 0 and P = 0 it is the positive part of -q."""
+    q = np.array([1.0, -2.0, -1.0, 0.5])
+    found = solve_qp(np.zeros((4, 4)), q, lower=0)
+    want = np.maximum(-q, 0)
+    assert found.status == "unbounded"
+    assert np.allclose(found.direction, want / want.max(), atol=1e-7)
+    free = solve_qp(np.diag([1.0, 0, 0, 0]), q)
+    assert np.allclose(free.direction, [0, 1, 0.5, -0.25], atol=1e-9)
+
+
+# -- shadow prices, the path, the step -----------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_multipliers_bound_the_optimum_of_changed_programmes(seed):
+    """prop-shadow-price, with changes of right sides and bounds."""
+    rng = np.random.default_rng(seed)
+    n = 6
+    P, _ = quadratic(rng, n, 3)
+    q, A = rng.normal(size=n), rng.normal(size=(2, n))
+    b, lower, upper = A @ np.full(n, 0.4), np.zeros(n), np.ones(n)
+    found = solve_qp(P, q, A, b, lower, upper)
+    for size in (1e-3, 0.1):
+        db, dl, du = (size * rng.normal(size=k) for k in (2, n, n))
+        other = solve_qp(P, q, A, b + db, lower + dl, upper + du)
+        bound = (found.objective - found.equality @ db + found.at_lower @ dl
+                 - found.at_upper @ du)
+        assert other.objective >= bound - 1e-9
+
+
+def test_the_price_is_the_slope_of_the_optimum():
+    """prop-shadow-price: difference quotients of the three stations of the text."""
+    P, q, upper = np.diag([0.2, 0.1, 0.1]), np.array([10.0, 20, 40]), np.array([40.0, 60, 80])
+
+    def value(demand, upper=upper):
+        return solve_qp(P, q, np.ones(3), demand, 0, upper).objective
+
+    found = solve_qp(P, q, np.ones(3), 90, 0, upper)
+    assert np.isclose(found.objective, 1685) and np.allclose(found.x, [40, 50, 0], atol=1e-6)
+    slope = (value(90.01) - value(89.99)) / 0.02
+    assert np.isclose(slope, -found.equality[0], rtol=1e-6) and np.isclose(slope, 25, rtol=1e-6)
+    more = (value(90, upper + [0.01, 0, 0]) - value(90, upper - [0.01, 0, 0])) / 0.02
+    assert np.isclose(more, -found.at_upper[0], rtol=1e-6) and np.isclose(more, -7, rtol=1e-6)
+
+
+@given(st.floats(0.01, 10), st.floats(-5, 5), st.floats(1e-4, 10))
+@settings(max_examples=40, deadline=None)
+def test_the_gap_on_the_central_path(curvature, slope, mu):
+    """thm-qp-path: on [0, 1] the path is a root, and the gap is 2 mu."""
+    x = brentq(lambda v: curvature * v + slope - mu / v + mu / (1 - v), 1e-12, 1 - 1e-12,
+               xtol=1e-15)
+    z, w = mu / x, mu / (1 - x)
+    primal, dual = curvature * x**2 / 2 + slope * x, -curvature * x**2 / 2 - w
+    # The root is known to 1e-15, relative to its distance from the ends.
+    assert np.isclose(primal - dual, 2 * mu, rtol=1e-6, atol=1e-8)
+    assert np.isclose(curvature * x + slope - z + w, 0, atol=1e-4 * (z + w))
+    best = solve_qp([[curvature]], [slope], lower=0, upper=1).objective
+    assert best - 1e-9 <= primal <= best + 2 * mu + 1e-9
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_the_step_in_two_blocks_solves_the_whole_system(free, diagonal):
+    """prop-qp-step: against the full matrix, and the residuals after the step."""
+    rng = np.random.default_rng(5)
+    n, p = 6, 2
+    P = np.diag(rng.uniform(1, 2, n)) if diagonal else (lambda B: B @ B.T)(rng.normal(size=(n, 3)))
+    A = rng.normal(size=(p, n))
+    lower = np.array([0.0, 0, -1, -INF, 0, 0])
+    upper = np.array([2.0, INF, 2, INF if free else 3, 2, 2])
+    sides = _sides(lower, upper)
+    N = len(sides.index)
+    E = np.zeros((n, N))
+    E[sides.index, np.arange(N)] = sides.sign
+    s, z = rng.uniform(0.1, 1, (2, N))
+    r_d, r_p, c = rng.normal(size=n), rng.normal(size=p), rng.normal(size=N)
+    full = np.block([[P, A.T, -E], [A, np.zeros((p, p + N))],
+                     [z[:, None] * E.T, np.zeros((N, p)), np.diag(s)]])
+    want = np.linalg.solve(full, np.concatenate([-r_d, -r_p, c]))
+    theta = np.bincount(sides.index, z / s, minlength=n)
+    solve = _newton(P.diagonal() if diagonal else P, A, theta, free)
+    dx, dy = solve(sides.gather(c / s) - r_d, -r_p)
+    dz = (c - z * sides.along(dx)) / s
+    # Delta = 1e-12 on the second block perturbs the solution by about 1e-11.
+    assert np.allclose(np.concatenate([dx, dy, dz]), want, atol=1e-9)
+    assert np.allclose(r_d + 0.3 * (P @ dx + A.T @ dy - E @ dz), 0.7 * r_d, atol=1e-9)
+    assert np.allclose(sides.gather(z), E @ z) and np.allclose(sides.along(dx), E.T @ dx)
+
+
+# -- hard cases ------------------------------------------------------------------
+
+
+def svm_dual(n=60, seed=0, duplicates=True):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([-1.0, 1.0], n // 2)
+    X = rng.normal(size=(n, 2)) + 0.5 * y[:, None]
+    if duplicates:
+        X[5:15] = X[0]
+        X[-6:] = X[1]
+    return X, y
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+def test_support_vector_duals_of_any_scale(C):
+    """cor-qp-error: singular Gram matrices, six orders of magnitude either way."""
+    X, y = svm_dual()
+    Q = Gaussian(1.0)(X) * np.outer(y, y)
+    found = solve_qp(Q, -np.ones(60), y, 0, 0, C)
+    # Px is rounded to 1e-16 |P||x|, and each error is multiplied by a slack of up to C.
+    rounding = 1e-16 * np.abs(Q).sum() * C * C
+    assert -rounding <= found.gap <= 1e-11 * abs(found.objective) + 100 * rounding
+    assert found.gap < 1e-8 * abs(found.objective)
+    assert found.iterations < 60
+    if C == 1.0:
+        peer = SVC(C=C, kernel="rbf", gamma=0.5, tol=1e-9).fit(X, y)
+        a = np.zeros(60)
+        a[peer.support_] = np.abs(peer.dual_coef_[0])
+        assert np.isclose(found.objective, a @ Q @ a / 2 - a.sum(), rtol=1e-7)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+def test_a_thin_factor_gives_the_same_answer(C):
+    """alg-qp with P = FF': the linear kernel."""
+    X, y = svm_dual(duplicates=False)
+    F = X * y[:, None]
+    thin = solve_qp(None, -np.ones(60), y, 0, 0, C, factor=F)
+    full = solve_qp(F @ F.T, -np.ones(60), y, 0, 0, C)
+    assert np.isclose(thin.objective, full.objective, rtol=1e-8)
+    assert thin.gap < 1e-8 * abs(thin.objective)
+    left = F @ (F.T @ thin.x) - 1 + thin.equality * y - thin.at_lower + thin.at_upper
+    assert np.abs(left).max() < 1e-8 * max(1, C)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-100, 1e100, 1e200])
+@pytest.mark.parametrize("unit", [1e-50, 1.0, 1e50])
+def test_units_do_not_matter(size, unit):
+    """eq-qp: objective times `size`, variables times `unit`, one row times 1e30."""
+    rng = np.random.default_rng(6)
+    n = 5
+    P, F = quadratic(rng, n, 3)
+    q, A = rng.normal(size=n), rng.normal(size=(2, n))
+    b = A @ np.full(n, 0.3)
+    plain = solve_qp(P, q, A, b, 0, 1)
+    row = np.array([1.0, 1e30])
+    for matrix, factor in ((P * (size / unit / unit), None),
+                           (None, F * (np.sqrt(size) / unit))):
+        found = solve_qp(matrix, q * (size / unit), A * row[:, None], b * row * unit, 0, unit,
+                         factor=factor)
+        assert found.status == "optimal"
+        assert np.isclose(found.objective / size, plain.objective, rtol=1e-9)
+        assert np.allclose(found.x / unit, plain.x, atol=1e-6)
+        assert np.allclose(found.equality * row / size * unit, plain.equality, atol=1e-6)
+        assert np.allclose(found.at_lower / size * unit, plain.at_lower, atol=1e-6)
+        assert abs(found.gap / size) < 1e-9
+
+
+def test_units_of_the_two_proofs():
+    """eq-qp-infeasible and eq-qp-unbounded with large and small numbers."""
+    for unit in (1e-100, 1e100):
+        none = solve_qp(np.eye(2), [0, 0], [[1e50, 1e50]], [3e50 * unit], 0, unit)
+        y, w = none.equality, none.at_upper
+        assert none.status == "infeasible" and np.isclose(1e50 * y[0] + w[0], 0)
+        assert np.isclose(none.margin, -unit * w.sum() - 3e50 * unit * y[0])
+        assert none.margin > 0
+        falls = solve_qp(np.zeros((2, 2)), [unit, -unit], [1.0, 1.0], 1.0)
+        assert falls.status == "unbounded" and np.isclose(falls.margin, 2 * unit)
+        assert np.isclose(falls.x.sum(), 1)
+
+
+def test_fixed_variables_and_their_multipliers():
+    """eq-qp with l = u: the variable is taken out, and has a price all the same."""
+    P, q = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-1.0, 1.0])
+    found = solve_qp(P, q, lower=[-INF, 3.0], upper=[INF, 3.0])
+    assert np.allclose(found.x, [-1, 3]) and found.x[1] == 3
+    assert np.allclose(found.at_lower - found.at_upper, P @ found.x + q)
+    all_fixed = solve_qp(P, q, [1, 1], 3, [1, 2], [1, 2])
+    assert all_fixed.status == "optimal" and np.array_equal(all_fixed.x, [1, 2])
+    assert np.isclose(all_fixed.objective, 8) and all_fixed.gap == 0
+    wrong = solve_qp(P, q, [1, 1], 4, [1, 2], [1, 2])
+    y = wrong.equality[0]
+    assert wrong.status == "infeasible"
+    assert np.allclose(wrong.at_lower - wrong.at_upper, y)
+    assert np.isclose((wrong.at_lower - wrong.at_upper) @ [1, 2] - 4 * y, wrong.margin)
+    assert wrong.margin > 0
+
+
+def test_crossed_bounds_are_infeasible():
+    """eq-qp-infeasible for a lower bound above an upper one."""
+    found = solve_qp(np.eye(3), np.zeros(3), lower=[0, 2, 0], upper=[1, 1.5, 1])
+    assert found.status == "infeasible" and found.margin == 0.5
+    assert np.array_equal(found.at_lower, [0, 1, 0])
+    assert np.array_equal(found.at_upper, [0, 1, 0])
+
+
+def test_dependent_and_contradictory_equations():
+    """thm-qp-trichotomy does not ask for independent rows."""
+    A = np.array([[1.0, 1, 1], [2, 2, 2], [0, 0, 0], [1, 0, -1]])
+    found = solve_qp(np.eye(3), np.zeros(3), A, [1, 2, 0, 0])
+    assert np.allclose(found.x, 1 / 3)
+    assert np.allclose(found.x + A.T @ found.equality, 0)
+    wrong = solve_qp(np.eye(3), np.zeros(3), A, [1, 3, 0, 0])
+    assert wrong.status == "infeasible" and not wrong.at_lower.any()
+    assert np.abs(A.T @ wrong.equality).max() < 1e-12
+    assert np.isclose(-np.array([1, 3, 0, 0]) @ wrong.equality, wrong.margin)
+    zero = solve_qp(np.eye(3), np.zeros(3), A, [1, 2, 1e-3, 0])
+    assert zero.status == "infeasible"
+
+
+def test_programmes_without_room():
+    """thm-qp-trichotomy, part 3: no point is strictly within the bounds."""
+    # x1 + x3 = 1 and x1 + 2 x3 = 2 leave only x1 = 0, x3 = 1, both on their bounds.
+    P = np.array([[2.0, 1, 2], [1, 1, 1], [2, 1, 2]])
+    found = solve_qp(P, [-1, -2, 2], [[1, 0, 1], [1, 0, 2]], [1, 2], [-INF, 1, 1], [0, 3, 3])
+    assert np.allclose(found.x, [0, 1, 1], atol=1e-6)
+    assert np.isclose(found.objective, 2.5) and found.gap < 1e-9
+    # The only point of the simplex with x1 = 1.
+    found = solve_qp(np.zeros((3, 3)), [1, 2, 3], [[1, 1, 1], [1, 0, 0]], [1, 1], lower=0)
+    assert np.allclose(found.x, [1, 0, 0], atol=1e-9)
+    found = solve_qp(np.eye(2), [0, 0], [1, 1], 0, lower=0)
+    assert np.allclose(found.x, 0, atol=1e-8)
+
+
+def test_a_flat_objective_and_solutions_that_are_not_unique():
+    """thm-qp-trichotomy with P singular: the value is unique, the solution need not be."""
+    ones = np.ones((4, 4))
+    found = solve_qp(ones, -np.ones(4), lower=0, upper=1)
+    assert np.isclose(found.objective, -0.5) and np.isclose(found.x.sum(), 1)
+    free = solve_qp(ones, -np.ones(4))
+    assert np.isclose(free.objective, -0.5) and free.status == "optimal"
+    nothing = solve_qp(np.zeros((2, 2)), [0, 0], lower=-1, upper=[0, INF])
+    assert nothing.status == "optimal" and nothing.objective == 0
+    square = solve_qp(np.zeros((2, 2)), [1, 1], np.eye(2), [3, 4])
+    assert np.allclose(square.x, [3, 4]) and np.allclose(square.equality, -1)
+    assert np.isclose(solve_qp(None, [1.0, 1.0], factor=[[1.0], [1.0]]).objective, -0.5)
+
+
+def test_an_unbounded_programme_whose_slope_is_hidden_by_rounding():
+    """eq-qp-unbounded: far out, Px = -q can hold by rounding alone."""
+    P = np.array([[3.0, 1, 0, 1], [1, 3, 2, 1], [0, 2, 2, 0], [1, 1, 0, 1]])
+    found = solve_qp(P, [-2, 2, 2, -1], lower=[1, -INF, -INF, -INF])
+    assert found.status == "unbounded"
+    assert np.abs(P @ found.direction).max() < 1e-9
+
+
+def test_variables_on_different_scales():
+    """eq-qp: each variable has its own curvature."""
+    found = solve_qp(np.diag([1e20, 1.0, 1e-10]), [1.0, 1.0, 1.0], lower=-1e12)
+    assert np.allclose(found.x * [1e20, 1, 1e-10], -1, rtol=1e-6)
+    with pytest.raises(ValueError, match="^P must be positive semidefinite.*a'Pa = -1 "):
+        solve_qp(np.diag([1e20, -1.0]), [0, 0])
+
+
+def test_bounds_out_of_reach_count_as_infinite():
+    """eq-qp: 1e308 is no wall, unless the objective runs into it."""
+    assert np.allclose(solve_qp(np.eye(2), [1, 1], lower=-1e308, upper=1e308).x, -1)
+    assert np.allclose(solve_qp(0 * np.eye(2), [1, 1], lower=-1, upper=1e308).x, -1)
+    with pytest.raises(ValueError, match="lower and upper must be of the size"):
+        solve_qp(np.zeros((2, 2)), [-1, 1], lower=-1, upper=1e200)
+
+
+def test_answers_that_overflow_are_refused():
+    """Nothing returns infinity in place of a solution."""
+    with pytest.raises(ValueError, match="overflow"):
+        solve_qp([[1e-300]], [1e300])
+    with pytest.raises(ValueError, match="overflow"):
+        solve_qp([[1e-200]], [1e100])                 # x = -1e300, objective -5e399
+
+
+def test_the_record_is_fixed_and_the_input_untouched():
+    """QPSolution holds its own arrays."""
+    P, q, A, b = np.eye(2), np.ones(2), np.ones((1, 2)), np.ones(1)
+    lower, upper = np.zeros(2), np.full(2, 2.0)
+    copies = [v.copy() for v in (P, q, A, b, lower, upper)]
+    found = solve_qp(P, q, A, b, lower, upper)
+    for v, copy in zip((P, q, A, b, lower, upper), copies, strict=True):
+        assert np.array_equal(v, copy) and v.flags.writeable
+    assert isinstance(found, QPSolution)
+    with pytest.raises(FrozenInstanceError):
+        found.gap = 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        found.x[0] = 1.0
+    q[:] = 7
+    assert np.isclose(found.objective, 1.25)
+    direction = solve_qp(np.zeros((1, 1)), [1.0]).direction
+    with pytest.raises(ValueError, match="read-only"):
+        direction[0] = 0.0
+    assert type(found.gap) is float and type(found.objective) is float
+
+
+def test_integers_scalars_and_single_rows():
+    """One equation may be a vector and a number; whole numbers are numbers."""
+    for A, b in (([1, 1], 1), ([[1, 1]], [1]), (np.array([[1, 1]]), np.array([1.0]))):
+        found = solve_qp([[1, 0], [0, 1]], [0, -3], A, b, 0)
+        assert np.allclose(found.x, [0, 1]) and np.allclose(found.equality, [2])
+    assert np.isclose(solve_qp([[2]], [-4], upper=1).x[0], 1)
+    assert np.isclose(solve_qp([[2]], [-4], lower=[3]).x[0], 3)
+
+
+@pytest.mark.parametrize(("name", "change"), [
+    ("P", {"P": np.ones((2, 3))}),
+    ("P", {"P": np.eye(3)}),
+    ("P", {"P": 1.0}),
+    ("P", {"P": [1.0, 2.0]}),
+    ("P", {"P": [[1, 2], [0, 1]]}),
+    ("P", {"P": [[0, 1], [1, 0]]}),
+    ("P", {"P": [[1, 2], [2, 1]]}),
+    ("P", {"P": [[1, np.nan], [np.nan, 1]]}),
+    ("P", {"P": [["a", "b"], ["c", "d"]]}),
+    ("P", {"P": np.eye(2) * 1j}),
+    ("P", {"P": [[1, 2], [3]]}),
+    ("P", {"P": None}),
+    ("P", {"factor": np.ones((2, 1))}),
+    ("factor", {"P": None, "factor": np.ones((3, 1))}),
+    ("factor", {"P": None, "factor": np.ones(2)}),
+    ("factor", {"P": None, "factor": [[1.0], [INF]]}),
+    ("q", {"q": 1.0}),
+    ("q", {"q": np.ones((2, 1))}),
+    ("q", {"q": []}),
+    ("q", {"q": [1, INF]}),
+    ("q", {"q": [None, 1]}),
+    ("P", {"q": [1, 2, 3]}),
+    ("A", {"A": np.ones((1, 3))}),
+    ("A", {"A": np.ones((2, 1))}),
+    ("A", {"A": np.ones((1, 1, 2))}),
+    ("A", {"A": [1, np.nan]}),
+    ("A", {"A": None}),
+    ("b", {"b": None}),
+    ("b", {"b": [1, 2]}),
+    ("b", {"b": [[1]]}),
+    ("b", {"b": [INF]}),
+    ("lower", {"lower": [0, 0, 0]}),
+    ("lower", {"lower": INF}),
+    ("lower", {"lower": [0, np.nan]}),
+    ("lower", {"lower": "0"}),
+    ("lower", {"lower": [None, 0]}),
+    ("lower", {"lower": [[0], [0, 1]]}),
+    ("upper", {"upper": [[1, 1]]}),
+    ("upper", {"upper": -INF}),
+    ("upper", {"upper": np.nan}),
+    ("upper", {"upper": 1j}),
+])
+def test_bad_input_is_named(name, change):
+    """Every argument of solve_qp."""
+    good = {"P": np.eye(2), "q": [1, 1], "A": [1, 1], "b": 1, "lower": 0, "upper": 1}
+    assert solve_qp(**good).status == "optimal"
+    with pytest.raises(ValueError, match=f"^{name} must"):
+        solve_qp(**{**good, **change})

@@ -1,0 +1,848 @@
+"""Identities of the chapter on the maximum mean discrepancy."""
+
+import tracemalloc
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+from itertools import combinations, permutations, product
+from math import comb, prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from rkhs_lit import (
+    Delta,
+    FeatureKernel,
+    FunctionKernel,
+    Gaussian,
+    GaussianEmbedding,
+    Laplace,
+    Linear,
+    Matern,
+    Pairs,
+    PermutationTest,
+    Polynomial,
+    RKHSFunction,
+    Sigmoid,
+    TensorProduct,
+    embedding_distance,
+    embedding_error,
+    embedding_inner,
+    gaussian_bumps,
+    inner,
+    mean_embedding,
+    median_heuristic,
+    mmd2_biased,
+    mmd2_unbiased,
+    mmd_test,
+    norm,
+    normalised,
+    permutation_pvalue,
+    polynomial_features,
+    substrings,
+    witness,
+)
+from rkhs_lit.mmd import _centre, _split_statistics
+from scipy.integrate import quad
+from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
+from scipy.special import erfc
+from scipy.stats import energy_distance
+from sklearn.metrics.pairwise import rbf_kernel
+
+EPS = np.finfo(float).eps
+NUMBERS = st.integers(-400, 400).map(lambda v: v / 100)
+WORDS = ["aabab", "abba", "babba", "bb", "abab", "ba", "aab"]
+
+
+def samples(m=12, n=9, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(m, d)), rng.normal(size=(n, d)) * 1.3 + 0.4
+
+
+def block_means(K, m):
+    """The biased statistic from the blocks of a Gram matrix."""
+    return K[:m, :m].mean() + K[m:, m:].mean() - 2 * K[:m, m:].mean()
+
+
+def all_marks(N, m):
+    return np.array([[float(i in chosen) for chosen in combinations(range(N), m)]
+                     for i in range(N)])
+
+
+def pvalues_of_all_splits(K, m, tol=1e-10):
+    K = K.copy()
+    _centre(K)
+    T = _split_statistics(K, all_marks(len(K), m))
+    return np.mean(T >= T[:, None] - tol, axis=1)
+
+
+# -- three ways -----------------------------------------------------------
+
+
+@given(st.integers(1, 7), st.integers(1, 7), st.sampled_from([0.0, 1.0, 2.5]), st.integers(0, 99))
+def test_mmd_is_the_distance_between_the_means_of_explicit_features(m, n, c, seed):
+    """prop-mmd-feature-means, with the monomials of a polynomial kernel."""
+    X, Y = samples(m, n, seed=seed)
+    gap = polynomial_features(X, 3, c).mean(axis=0) - polynomial_features(Y, 3, c).mean(axis=0)
+    size = np.sum(polynomial_features(np.vstack([X, Y]), 3, c) ** 2)
+    assert np.isclose(mmd2_biased(Polynomial(3, c), X, Y), gap @ gap, rtol=1e-9, atol=1e-13 * size)
+
+
+@given(arrays(float, (5, 2), elements=NUMBERS), arrays(float, (3, 2), elements=NUMBERS))
+def test_mmd_is_the_sum_of_three_block_means(X, Y):
+    """eq-mmd-biased, against scikit-learn's Gram matrix."""
+    K = rbf_kernel(np.vstack([X, Y]), gamma=0.5 / 0.7**2)
+    # scikit-learn's distances lose half of the digits for close points.
+    assert np.isclose(mmd2_biased(Gaussian(0.7), X, Y), block_means(K, 5), atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel, X, Y", [
+    (Gaussian(0.8), *samples()),
+    (Matern(1.5, 1.0), *samples(300, 270, 1)),
+    (Laplace(0.8), [0.0, 1.0, 1.0], [2.0]),
+    (FeatureKernel(substrings(2)), WORDS[:4], WORDS[4:]),
+    (Delta(), ["a", "b", "a"], ["b", "c"]),
+    (TensorProduct(Linear(), Delta()), Pairs([1.0, 2.0], ["a", "b"]), Pairs([3.0], ["a"])),
+], ids=["gaussian", "matern", "repeated", "strings", "delta", "pairs"])
+def test_the_norm_of_the_witness_and_its_mean_difference_are_the_mmd(kernel, X, Y):
+    """thm-mmd-three, parts 1 and 3, for points of every kind."""
+    w, square = witness(kernel, X, Y), mmd2_biased(kernel, X, Y)
+    assert isinstance(w, RKHSFunction) and len(w.points) == len(X) + len(Y)
+    assert np.isclose(norm(w) ** 2, square, rtol=1e-10)
+    assert np.isclose(w(X).mean() - w(Y).mean(), square, rtol=1e-10)
+    assert np.allclose(w(X), kernel(X).mean(axis=1) - kernel(X, Y).mean(axis=1))
+
+
+def test_the_witness_attains_the_supremum_that_an_optimiser_finds():
+    """thm-mmd-three, part 2: a maximisation that knows nothing of the solution."""
+    k, X, Y = Laplace(1.0), np.array([-1.0, 0.2]), np.array([0.5, 2.0, 2.5])
+    Z = np.concatenate([X, Y])
+    K, gap = k(Z), k(Z, X).mean(axis=1) - k(Z, Y).mean(axis=1)
+    found = minimize(lambda b: -b @ gap, np.ones(5), jac=lambda b: -gap, method="SLSQP",
+                     options={"ftol": 1e-14},
+                     constraints={"type": "ineq", "fun": lambda b: 1 - b @ K @ b,
+                                  "jac": lambda b: -2 * K @ b})
+    assert np.isclose(-found.fun, np.sqrt(mmd2_biased(k, X, Y)), rtol=1e-6)
+    w = witness(k, X, Y)
+    # The optimum is flat: an error of 1e-7 in the value is 1e-4 in f.
+    assert np.allclose(K @ found.x, (w / norm(w))(Z), atol=1e-3)
+
+
+@given(st.integers(0, 500))
+def test_no_function_of_norm_one_has_a_larger_difference_of_means(seed):
+    """thm-mmd-three, part 2: E f(X) - E f(Y) = <f, w> <= MMD."""
+    rng = np.random.default_rng(seed)
+    X, Y = samples(6, 5, seed=seed)
+    f = RKHSFunction(Gaussian(0.9), rng.normal(size=(4, 2)), rng.normal(size=4))
+    difference = f(X).mean() - f(Y).mean()
+    assert np.isclose(difference, inner(f, witness(Gaussian(0.9), X, Y)), atol=1e-12)
+    assert abs(difference) <= norm(f) * np.sqrt(mmd2_biased(Gaussian(0.9), X, Y)) + 1e-12
+
+
+@given(arrays(float, (4, 3), elements=NUMBERS), arrays(float, (6, 3), elements=NUMBERS))
+def test_the_linear_kernel_sees_the_difference_of_means(X, Y):
+    """prop-mmd-two-features, part 1; also with every point a mean of others."""
+    gap = X.mean(axis=0) - Y.mean(axis=0)
+    assert np.isclose(mmd2_biased(Linear(), X, Y), gap @ gap, atol=1e-13 * (1 + np.sum(X**2)
+                                                                           + np.sum(Y**2)))
+    mu, nu = X.mean(axis=0)[None], Y.mean(axis=0)[None]
+    assert np.allclose(witness(Linear(), X, Y)(np.eye(3)), gap, atol=1e-12)
+    assert np.isclose(mmd2_biased(Linear(), mu, nu), gap @ gap, atol=1e-11)
+
+
+def test_features_x_see_means_and_features_x_and_square_see_variances():
+    """prop-mmd-two-features, part 2, on distributions with chosen moments."""
+    both = Linear() + Linear() ** 2
+    x = np.array([-1.0, 1.0])                                # mean 0, variance 1
+    shifted, wide = x + 1.5, 2 * x
+    shape = np.array([-2.0, 0, 0, 0, 0, 0, 0, 2.0])          # mean 0, variance 1
+    assert np.isclose(mmd2_biased(Linear(), x, shifted), 2.25)
+    assert np.isclose(mmd2_biased(both, x, shifted), 2.25 + 2.25**2)
+    assert mmd2_biased(Linear(), x, wide) == 0
+    assert np.isclose(mmd2_biased(both, x, wide), 9)
+    assert mmd2_biased(both, x, shape) < 1e-15 < 0.01 < mmd2_biased(Gaussian(1.0), x, shape)
+
+
+def test_gaussian_mmd_is_the_squared_difference_of_blurred_densities():
+    """prop-mmd-blurred in one and two dimensions; both lines."""
+    t = np.linspace(-12, 12, 1201)
+    X, Y = samples(5, 4, 1)
+    gap = gaussian_bumps(X, t, 0.8).mean(axis=0) - gaussian_bumps(Y, t, 0.8).mean(axis=0)
+    assert np.isclose(mmd2_biased(Gaussian(0.8), X, Y), 0.02 * gap @ gap, rtol=1e-10)
+    sigma, s = 0.8, 0.8 / np.sqrt(2)
+
+    def density(points, t, width):
+        D = np.sum((t[:, None] - points) ** 2, axis=2)
+        return np.mean(np.exp(-D / (2 * width**2)), axis=1) / (2 * np.pi * width**2)
+
+    X, Y = samples(3, 2, 2)
+    u = np.arange(-6, 6, 0.1)
+    grid = np.array(list(product(u, u)))
+    square = 0.01 * np.sum((density(X, grid, s) - density(Y, grid, s)) ** 2)
+    assert np.isclose(mmd2_biased(Gaussian(sigma), X, Y), 2 * np.pi * sigma**2 * square, rtol=1e-8)
+    few = grid[::500]
+    assert np.allclose(witness(Gaussian(sigma), X, Y)(few), 2 * np.pi * sigma**2 * (
+        density(X, few, sigma) - density(Y, few, sigma)))
+
+
+def laplace_embedding(t, b, sigma):
+    parts = [np.exp(v * t / b) * erfc((sigma / b + v * t / sigma) / np.sqrt(2)) for v in (-1, 1)]
+    return sigma * np.sqrt(2 * np.pi) / (4 * b) * np.exp(sigma**2 / (2 * b**2)) * sum(parts)
+
+
+@pytest.mark.parametrize("b, sigma", [(np.sqrt(0.5), np.sqrt(0.5)), (1.3, 0.4), (0.5, 1.1)])
+def test_the_embedding_of_a_laplace_distribution(b, sigma):
+    """prop-laplace-embedding, by quadrature."""
+    for t in (0.0, 0.7, -2.0):
+        integral = quad(lambda x: np.exp(-abs(x) / b) / (2 * b)
+                        * np.exp(-((x - t) / sigma) ** 2 / 2), -40, 40, points=[0, t])[0]
+        assert np.isclose(laplace_embedding(t, b, sigma), integral, rtol=1e-7)
+
+
+def test_the_witness_of_forty_thousand_draws_streams_and_is_near_the_truth():
+    """fig-mmd-witness: N(0, 1) against Laplace(0, √.5) with σ² = .5."""
+    n, b = 40_000, np.sqrt(0.5)
+    rng, k = np.random.default_rng(1), Gaussian(np.sqrt(0.5))
+    X, Y = rng.normal(size=n), rng.laplace(0, b, size=n)
+    assert np.isclose(quad(lambda x: x**2 * np.exp(-x / b) / b, 0, 60)[0], 1)  # the variance
+    tracemalloc.start()
+    w = witness(k, X, Y)
+    t = np.linspace(-4, 4, 100)
+    values = w(t)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40e6                        # 80 000 × 100 numbers would be 64 MB
+    truth = GaussianEmbedding(k, 0.0, 1.0)(t) - laplace_embedding(t, b, b)
+    # Every value is within ‖ŵ - w‖, whose square has the mean (V_P + V_Q)/n < 2/n.
+    assert np.abs(values - truth).max() < 3 * np.sqrt(2 / n)
+    assert truth[50] < -0.07 and truth[np.abs(t - 1.5).argmin()] > 0.04 and truth[0] < 0
+
+
+# -- estimators -----------------------------------------------------------
+
+
+def test_unbiased_and_bias_by_enumeration_in_fractions():
+    """thm-mmd-unbiased, parts 1 and 2: all samples of a small case, exactly."""
+    K = [[Fraction((1 + s * t) ** 2) for t in (0, 1, 3)] for s in (0, 1, 3)]
+    p = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
+    q = [Fraction(1, 4), Fraction(1, 4), Fraction(1, 2)]
+
+    def form(a, c):
+        return sum(a[i] * K[i][j] * c[j] for i in range(3) for j in range(3))
+
+    true = form(p, p) + form(q, q) - 2 * form(p, q)
+    V = [sum(a[i] * K[i][i] for i in range(3)) - form(a, a) for a in (p, q)]
+    for m, n in ((2, 2), (3, 2), (2, 3)):
+        means = [Fraction(0), Fraction(0)]
+        in_floats = np.zeros(2)
+        for S in product(range(3), repeat=m):
+            for T in product(range(3), repeat=n):
+                chance = prod(p[i] for i in S) * prod(q[i] for i in T)
+                xx, yy = (sum(K[i][j] for i in U for j in U) for U in (S, T))
+                dx, dy = (sum(K[i][i] for i in U) for U in (S, T))
+                xy = sum(K[i][j] for i in S for j in T)
+                values = [(xx - dx) / (m * (m - 1)) + (yy - dy) / (n * (n - 1))
+                          - Fraction(2, m * n) * xy,
+                          xx / m**2 + yy / n**2 - Fraction(2, m * n) * xy]
+                means = [a + chance * v for a, v in zip(means, values)]
+                X, Y = [[0, 1, 3][i] for i in S], [[0, 1, 3][i] for i in T]
+                ours = [f(Polynomial(2), X, Y) for f in (mmd2_unbiased, mmd2_biased)]
+                # Ten terms of at most 100.
+                assert np.allclose(ours, [float(v) for v in values], rtol=0, atol=1e-12)
+                in_floats += float(chance) * np.array(ours)
+        assert means == [true, true + V[0] / m + V[1] / n]
+        assert np.allclose(in_floats, [float(v) for v in means], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel, X, Y", [
+    (Gaussian(0.8), *samples()),
+    (Linear(), *samples(270, 300, 1)),
+    (normalised(FeatureKernel(substrings(2))), WORDS[:4], WORDS[4:]),
+], ids=["gaussian", "linear", "strings"])
+def test_the_two_estimates_differ_by_the_errors_of_the_embeddings(kernel, X, Y):
+    """thm-mmd-unbiased, part 3."""
+    difference = mmd2_biased(kernel, X, Y) - mmd2_unbiased(kernel, X, Y)
+    assert np.isclose(difference, embedding_error(kernel, X) + embedding_error(kernel, Y),
+                      rtol=1e-10)
+
+
+def test_unbiased_estimate_equals_the_sum_over_distinct_pairs_across_tiles():
+    """eq-mmd-unbiased with more points than a tile holds, and unequal numbers."""
+    X, Y = samples(530, 300)
+    Kx, Ky, Kxy = Laplace(1.0)(X), Laplace(1.0)(Y), Laplace(1.0)(X, Y)
+    np.fill_diagonal(Kx, 0.0)
+    np.fill_diagonal(Ky, 0.0)
+    expected = Kx.sum() / (530 * 529) + Ky.sum() / (300 * 299) - 2 * Kxy.mean()
+    assert np.isclose(mmd2_unbiased(Laplace(1.0), X, Y), expected, rtol=1e-10)
+    assert np.isclose(mmd2_biased(Laplace(1.0), X, Y), block_means(
+        Laplace(1.0)(np.vstack([X, Y])), 530), rtol=1e-10)
+
+
+def test_unbiased_estimate_can_be_negative_and_biased_cannot():
+    """thm-mmd-unbiased: of a sample with itself."""
+    X = samples()[0]
+    assert mmd2_biased(Gaussian(1.0), X, X.copy()) == 0
+    assert np.isclose(mmd2_unbiased(Gaussian(1.0), X, X), -2 * embedding_error(Gaussian(1.0), X))
+
+
+def test_rounding_never_makes_the_biased_estimate_negative():
+    """prop-mmd-feature-means: a sample against itself in another order."""
+    values = []
+    for seed in range(40):
+        X = samples(30, seed=seed)[0]
+        values.append(mmd2_biased(Laplace(1.0), X, X[::-1]))
+    # Sums of 900 terms of at most one, in two orders.
+    assert min(values) == 0 and max(values) < 900 * EPS
+
+
+def test_estimates_converge_to_the_closed_form_for_normal_distributions():
+    """cor-mmd-consistent, thm-gaussian-embedding: within the bound on the error."""
+    k, rng = Gaussian(1.0), np.random.default_rng(3)
+    S = np.array([[1.0, 0.5], [0.5, 1.0]])
+    mu, nu = GaussianEmbedding(k, np.zeros(2), 1.0), GaussianEmbedding(k, [0.5, 0.0], S)
+    true = embedding_distance(mu, nu)
+    V = [1 - embedding_inner(e, e) for e in (mu, nu)]
+    for n in (50, 800):
+        gaps, unbiased = [], []
+        for _ in range(20):
+            X, Y = rng.normal(size=(n, 2)), rng.multivariate_normal([0.5, 0.0], S, size=n)
+            gaps.append(abs(np.sqrt(mmd2_biased(k, X, Y)) - true))
+            unbiased.append(mmd2_unbiased(k, X, Y))
+        assert np.mean(gaps) <= sum(np.sqrt(v / n) for v in V)
+        error = np.std(unbiased) / np.sqrt(20)
+        assert abs(np.mean(unbiased) - true**2) < 4 * error
+
+
+def test_statistics_of_many_points_do_not_hold_a_gram_matrix():
+    """prop-tiles: two thousand points a sample, in a few megabytes."""
+    X, Y = samples(2000, 2000)
+    tracemalloc.start()
+    mmd2_biased(Gaussian(1.0), X, Y)
+    mmd2_unbiased(Gaussian(1.0), X, Y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12e6                        # one block would be 32 MB
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e20, 1e150])
+def test_estimates_scale_with_the_kernel_and_with_linear_data(scale):
+    """prop-mmd-two-features: MMD² of c k is c MMD², and of c X is c² MMD²."""
+    X, Y = samples()
+    for f in (mmd2_biased, mmd2_unbiased):
+        assert np.isclose(f(scale * Gaussian(1.0), X, Y), scale * f(Gaussian(1.0), X, Y))
+        assert np.isclose(f(Linear(), scale * X, scale * Y), scale**2 * f(Linear(), X, Y))
+
+
+# -- the metric -----------------------------------------------------------
+
+
+@given(st.integers(0, 10_000))
+def test_mmd_is_a_metric_and_bounds_expectations_on_a_finite_set(seed):
+    """thm-mmd-metric and eq-mmd-weak with f = g, for weights on four points."""
+    rng = np.random.default_rng(seed)
+    x, k = [0.0, 0.5, 1.2, 2.0], Gaussian(0.6)
+    p, q, r = rng.dirichlet(np.ones(4), size=3)
+    mu, nu, xi = (mean_embedding(k, x, w) for w in (p, q, r))
+    assert norm(mu - xi) <= norm(mu - nu) + norm(nu - xi) + 1e-12
+    assert np.isclose(norm(mu - nu), norm(nu - mu))
+    # The smallest eigenvalue of the Gram matrix keeps different vectors apart.
+    smallest = np.linalg.eigvalsh(k(x))[0]
+    assert norm(mu - nu) ** 2 >= smallest * np.sum((p - q) ** 2) - 1e-12
+    g = rng.normal(size=4)
+    size = np.sqrt(g @ np.linalg.solve(k(x), g))
+    assert abs(g @ (p - q)) <= size * norm(mu - nu) + 1e-9
+
+
+def test_mmd_tends_to_zero_with_weak_convergence_only():
+    """cor-mmd-weak: point masses at 1/r and grids."""
+    k = Gaussian(0.5)
+    fine = (np.arange(1024) + 0.5) / 1024
+    masses = [mmd2_biased(k, [1 / r], [0.0]) for r in (1, 10, 100)]
+    assert np.allclose(masses, 2 - 2 * np.exp(-2 / np.array([1.0, 10, 100]) ** 2), rtol=1e-9)
+    grids = [mmd2_biased(k, (np.arange(r) + 0.5) / r, fine) for r in (1, 4, 16)]
+    assert grids[0] > 20 * grids[1] > 400 * grids[2]
+    assert mmd2_biased(k, [0.25], [0.75]) > 0.1
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=6),
+       st.lists(st.integers(0, 30), min_size=1, max_size=6))
+def test_the_kernel_min_gives_the_area_between_distribution_functions(a, b):
+    """prop-mmd-cdf: in whole numbers, and SciPy's energy distance."""
+    area = sum((Fraction(sum(x <= u for x in a), len(a)) - Fraction(sum(y <= u for y in b),
+                                                                    len(b))) ** 2
+               for u in range(30))
+    ours = mmd2_biased(FunctionKernel(min), [float(x) for x in a], [float(y) for y in b])
+    assert np.isclose(ours, float(area), atol=1e-12)
+    assert np.isclose(ours, energy_distance(a, b) ** 2 / 2, atol=1e-12)
+
+
+def test_the_energy_distance_is_an_mmd_in_the_plane():
+    """ex-energy-distance, and for the delta kernel ex-mmd-delta."""
+    X, Y = samples(7, 5)
+
+    def distance(A, B):
+        return np.mean(np.linalg.norm(A[:, None] - B, axis=2))
+
+    k = FunctionKernel(lambda s, t: (np.linalg.norm(s) + np.linalg.norm(t)
+                                     - np.linalg.norm(s - t)) / 2)
+    energy = distance(X, Y) - distance(X, X) / 2 - distance(Y, Y) / 2
+    assert np.isclose(mmd2_biased(k, X, Y), energy)
+    a, b = ["x", "y", "y", "z"], ["y", "z"]
+    assert np.isclose(mmd2_biased(Delta(), a, b), 1 / 16 + 0 + 1 / 16)
+
+
+def test_mmd_of_a_sum_of_kernels_is_the_sum():
+    """ex-mmd-sum."""
+    X, Y = samples()
+    total = mmd2_biased(Gaussian(0.3) + Laplace(2.0), X, Y)
+    assert np.isclose(total, mmd2_biased(Gaussian(0.3), X, Y) + mmd2_biased(Laplace(2.0), X, Y))
+
+
+# -- permutation tests ----------------------------------------------------
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=8), st.integers(0, 9))
+def test_at_most_h_numbers_have_at_most_h_at_least_as_large(t, h):
+    """lem-permutation-rank."""
+    ranks = [sum(c >= b for c in t) for b in t]
+    assert sum(r <= h for r in ranks) <= h
+
+
+@pytest.mark.parametrize("values", [[0, 1, 2, 3], [0, 0, 1, 1], [2, 2, 2, 2], [0, 5, 5, 5]])
+def test_level_by_enumeration_of_all_outcomes_of_random_permutations(values):
+    """thm-permutation-level, part 1: each actual value and each draw of three others."""
+    total = len(values) ** 4
+    counts = {}
+    for actual, *drawn in product(values, repeat=4):
+        p = Fraction(permutation_pvalue(actual, np.array(drawn, float))).limit_denominator(4)
+        counts[p] = counts.get(p, 0) + 1
+    for alpha in counts:
+        rejected = sum(c for p, c in counts.items() if p <= alpha)
+        assert Fraction(rejected, total) <= alpha
+    if len(set(values)) == 4:
+        # Strictly larger values alone would exceed the level.
+        strict = sum(all(b <= t[0] for b in t[1:]) for t in product(values, repeat=4))
+        assert Fraction(strict, total) > Fraction(1, 4)
+
+
+def test_level_for_all_permutations_of_a_sample():
+    """thm-permutation-level, part 2, with every permutation and an odd statistic."""
+    z = [0.0, 1.0, 1.0, 3.0, 7.0]
+    T = [3 * a[0] + a[1] * a[2] - a[4] for a in permutations(z)]
+    p = np.array([np.mean(np.array(T) >= t) for t in T])
+    for alpha in np.unique(p):
+        assert np.mean(p <= alpha) <= alpha + 1e-12
+
+
+@pytest.mark.parametrize("N, m, g", [(8, 4, 2), (7, 3, 1), (7, 5, 1), (6, 1, 1)])
+def test_level_is_attained_exactly_for_distinct_points(N, m, g):
+    """thm-permutation-level, part 3: the p-values are g/C, 2g/C, ..., each g times."""
+    z = np.random.default_rng(5).normal(size=N)
+    p = pvalues_of_all_splits(Gaussian(1.0)(z), m)
+    C = comb(N, m)
+    assert np.array_equal(np.round(np.sort(p) * C), np.repeat(np.arange(g, C + 1, g), g))
+
+
+def test_p_values_of_the_test_are_valid_over_all_splits_with_ties():
+    """thm-permutation-level, prop-permutation-rounding, through mmd_test itself."""
+    z = np.array([0.1, 0.1, 0.1, 0.2, 0.2, 0.7])
+    p = []
+    for chosen in combinations(range(6), 3):
+        rest = [i for i in range(6) if i not in chosen]
+        p.append(mmd_test(Linear(), z[list(chosen)], z[rest], n_permutations=40, rng=3).pvalue)
+    exact = pvalues_of_all_splits(Linear()(z), 3)
+    # Each p-value estimates the exact one from 40 draws: four standard deviations.
+    assert np.all(np.abs(np.array(p) - exact) < 4 * np.sqrt(0.25 / 40) + 1 / 41)
+
+
+@pytest.mark.parametrize("kernel, z", [
+    (Gaussian(1e-9), np.random.default_rng(0).normal(size=47)),
+    (Linear(), np.full(47, 0.1)),
+    (Delta(), list(range(47))),
+    (3.7 * Laplace(1.0), np.full((47, 70), 1 / 3)),
+    (Gaussian(1e9), np.random.default_rng(0).normal(size=47)),
+    (Gaussian(3e7), np.random.default_rng(0).normal(size=47)),
+    (Linear(), np.zeros(47)),
+], ids=["narrow", "constant", "delta", "far", "wide", "noise", "zero"])
+def test_statistics_that_are_equal_in_exact_arithmetic_count_as_ties(kernel, z):
+    """prop-permutation-rounding: all splits tied, so the p-value is one."""
+    for m in (13, 20, 23, 24, 30):
+        result = mmd_test(kernel, z[:m], z[m:], n_permutations=99, rng=m)
+        assert result.pvalue == 1.0
+
+
+@pytest.mark.parametrize("sigma", [1e2, 1e4, 1e5])
+def test_the_tolerance_leaves_wide_kernels_their_power(sigma):
+    """prop-bandwidth-limits: a wide Gaussian kernel orders the splits like the linear one."""
+    X, Y = samples(20, 15, 1)
+    wide, linear = (mmd_test(k, X, Y + 0.3, n_permutations=199, rng=1)
+                    for k in (Gaussian(sigma), Linear()))
+    assert abs(wide.pvalue - linear.pvalue) <= 2 / 200 < linear.pvalue < 0.2
+
+
+@pytest.mark.parametrize("offset", [1.0, 1e3, 1e6])
+def test_rows_of_a_centred_matrix_add_to_zero_also_for_data_far_from_zero(offset):
+    """lem-split-form uses that the centred matrix sends the vector of ones to zero."""
+    K = Linear()(np.random.default_rng(2).normal(size=40) + offset)
+    _centre(K)
+    for axis in (0, 1):
+        # Two sums of forty entries of at most the largest.
+        assert np.abs(K.sum(axis=axis)).max() <= 4 * 40 * EPS * np.abs(K).max()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0, 1e3, 1e5])
+def test_exchanging_the_samples_is_a_tie_also_for_data_far_from_zero(offset):
+    """lem-split-form: for m = n each value occurs twice."""
+    z = np.random.default_rng(2).normal(size=8) + offset
+    K = Linear()(z)
+    scale = np.abs(K).max()
+    K = K / scale
+    _centre(K)
+    tol = (1e-10 + 4 * 8 * EPS) * np.abs(K).max() + 16 * EPS     # that of mmd_test
+    T = _split_statistics(K, all_marks(8, 4))
+    # The splits come in lexicographic order: the last is the complement of the first.
+    assert np.all(np.abs(T - T[::-1]) <= tol)
+    ties = np.sum(np.abs(T - T[:, None]) <= tol, axis=1)
+    assert np.array_equal(ties, np.full(70, 2))
+
+
+def test_equal_points_are_tied_in_every_dimension():
+    """prop-permutation-rounding: repeated points, by BLAS and by distances."""
+    rng = np.random.default_rng(0)
+    for d, kernel in ((3, Linear()), (100, Linear()), (100, Gaussian(10.0)), (3, Gaussian(1.0))):
+        a, b = rng.normal(size=(2, d))
+        z = np.array([a] * 5 + [b] * 5)
+        result = mmd_test(kernel, z[::2], z[1::2], n_permutations=400, rng=0)
+        # Only the number of a's in the first sample matters: 5 - j and j are alike.
+        assert len(np.unique((result.null_distribution / result.null_distribution.max())
+                             .round(9))) == 3
+        # The actual split has three a's against two: the smallest value, so all reach it.
+        assert result.pvalue == 1.0, (d, kernel)
+        marks = np.random.default_rng(0).permuted(
+            np.tile(np.arange(10) < 5, (400, 1)), axis=1)
+        of_kind_a = np.all(np.concatenate([z[::2], z[1::2]]) == a, axis=1)
+        count = (marks & of_kind_a).sum(axis=1)
+        assert np.allclose(result.null_distribution / result.statistic, (2 * count - 5) ** 2)
+
+
+def test_the_quadratic_form_is_the_statistic_of_every_split():
+    """lem-split-form, and its complement."""
+    X, Y = samples(5, 3)
+    Z = np.vstack([X, Y])
+    K = Matern(1.5, 1.0)(Z)
+    centred = K.copy()
+    _centre(centred)
+    marks = all_marks(8, 5)
+    T = _split_statistics(centred, marks)
+    for s, t in zip(marks.T.astype(bool), T):
+        order = np.concatenate([np.flatnonzero(s), np.flatnonzero(~s)])
+        assert np.isclose(t, block_means(K[np.ix_(order, order)], 5))
+        assert np.isclose(t, mmd2_biased(Matern(1.5, 1.0), Z[s], Z[~s]))
+    assert np.allclose(_split_statistics(centred, 1 - marks), T)
+
+
+@pytest.mark.parametrize("m, n", [(4, 4), (3, 5), (5, 2), (1, 6)])
+def test_the_mean_over_all_splits(m, n):
+    """lem-permutation-mean, and the bound of thm-permutation-power."""
+    z = np.random.default_rng(1).normal(size=m + n)
+    K, N = Laplace(1.0)(z), m + n
+    p = pvalues_of_all_splits(K, m)
+    H = np.eye(N) - 1 / N
+    _centre(K)
+    T = _split_statistics(K, all_marks(N, m))
+    expected = N / ((N - 1) * m * n) * np.trace(H @ Laplace(1.0)(z) @ H)
+    assert np.isclose(T.mean(), expected)
+    assert np.all(p <= 2 / T * (1 / m + 1 / n) + 1e-12)
+
+
+@pytest.mark.parametrize("m, n", [(30, 20), (20, 30), (25, 25), (1, 9)])
+def test_null_distribution_is_that_of_a_loop_over_the_same_splits(m, n):
+    """mmd_test against the sums from scratch, across blocks of permutations."""
+    X, Y = samples(m, n)
+    result = mmd_test(Laplace(1.0), X, Y, n_permutations=300, rng=7)
+    smaller = np.arange(m + n) < m if m <= n else np.arange(m + n) >= m
+    marks = np.random.default_rng(7).permuted(np.tile(smaller, (300, 1)), axis=1)
+    K, loop = Laplace(1.0)(np.vstack([X, Y])), []
+    for s in marks:
+        order = np.concatenate([np.flatnonzero(s), np.flatnonzero(~s)])
+        loop.append(block_means(K[np.ix_(order, order)], min(m, n)))
+    assert np.allclose(result.null_distribution, loop, rtol=1e-9)
+    assert np.isclose(result.statistic, mmd2_biased(Laplace(1.0), X, Y), rtol=1e-10)
+    expected = (1 + np.sum(np.array(loop) >= block_means(K, m) - 1e-12)) / 301
+    assert result.pvalue == expected
+
+
+def test_both_estimates_have_the_same_p_value_for_equal_sizes():
+    """prop-same-pvalue: an affine relation over all splits."""
+    Z = samples(8, 1)[0]
+    k, biased, unbiased = Gaussian(1.0), [], []
+    for s in all_marks(8, 4).T.astype(bool):
+        biased.append(mmd2_biased(k, Z[s], Z[~s]))
+        unbiased.append(mmd2_unbiased(k, Z[s], Z[~s]))
+    slope, offset = np.polyfit(biased, unbiased, 1)
+    assert np.isclose(slope, 7 / 6)
+    assert np.allclose(unbiased, slope * np.array(biased) + offset, atol=1e-12)
+
+
+def test_the_test_finds_differences_and_keeps_its_level():
+    """thm-permutation-level and thm-permutation-power, by simulation with a stated error."""
+    rng = np.random.default_rng(4)
+    null, power = [], []
+    for _ in range(300):
+        X = rng.normal(size=15)
+        null.append(mmd_test(Gaussian(1.0), X, rng.normal(size=10), n_permutations=19,
+                             rng=rng).pvalue)
+        power.append(mmd_test(Gaussian(1.0), X, rng.normal(size=10) + 3, n_permutations=19,
+                              rng=rng).pvalue)
+    # Four standard deviations of a share of 300 with probability 1/20 and 1/2.
+    assert np.mean(np.array(null) <= 0.05) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)
+    assert abs(np.mean(np.array(null) <= 0.5) - 0.5) < 4 * np.sqrt(0.25 / 300)
+    assert np.mean(np.array(power) == 0.05) > 0.97
+
+
+def test_the_test_works_for_strings_and_pairs():
+    """thm-permutation-level asks nothing of the points."""
+    k = normalised(FeatureKernel(substrings(2)))
+    X, Y = ["abab", "ababab", "baba", "abaab"], ["cdcd", "dcdc", "cddc", "ccdd"]
+    result = mmd_test(k, X, Y, n_permutations=500, rng=0)
+    assert abs(result.pvalue - 2 / 70) < 4 * np.sqrt(2 / 70 / 500) + 1 / 501
+    pairs = mmd_test(TensorProduct(Gaussian(1.0), k), Pairs([0.0, 1.0, 2.0, 3.0], X),
+                     Pairs([0.0, 1.0, 2.0, 3.0], Y), n_permutations=50, rng=0)
+    assert 0 < pairs.pvalue <= 1
+    assert witness(k, X, Y)(["aba"])[0] > 0 > witness(k, X, Y)(["cdc"])[0]
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-100, 1e100, 1e200])
+def test_the_p_value_does_not_depend_on_the_scale_of_the_kernel(scale):
+    """mmd_test scales the Gram matrix before it adds anything."""
+    X, Y = samples()
+    one, other = (mmd_test(c * Gaussian(1.0), X, Y, n_permutations=99, rng=0)
+                  for c in (1.0, scale))
+    assert one.pvalue == other.pvalue
+    assert np.isclose(other.statistic, scale * one.statistic)
+    assert np.allclose(other.null_distribution, scale * one.null_distribution, rtol=1e-10)
+
+
+def test_the_test_repeats_with_a_seed_and_leaves_its_input_alone():
+    """rng= is a seed or a Generator; samples are not changed."""
+    X, Y = samples()
+    before = X.copy(), Y.copy()
+    a, b = (mmd_test(Gaussian(1.0), X, Y, n_permutations=50, rng=r)
+            for r in (3, np.random.default_rng(3)))
+    assert np.array_equal(a.null_distribution, b.null_distribution)
+    c = mmd_test(Gaussian(1.0), X, Y, n_permutations=50, rng=4)
+    assert not np.array_equal(a.null_distribution, c.null_distribution)
+    assert np.array_equal(X, before[0]) and np.array_equal(Y, before[1])
+    assert len(np.unique(a.null_distribution)) > 45
+
+
+def test_rounding_tolerance_only_enlarges_the_p_value():
+    """prop-permutation-rounding."""
+    null = [1.0, 2.0 - 1e-12, 2.0, 3.0]
+    assert permutation_pvalue(2.0, null) == 3 / 5
+    assert permutation_pvalue(2.0, null, tol=1e-11) == 4 / 5
+    assert permutation_pvalue(2.0, null, tol=1.0) == 1.0
+    assert permutation_pvalue(9.0, null) == 1 / 5
+
+
+def test_the_record_is_frozen_and_owns_its_array():
+    """PermutationTest: a result that cannot change afterwards."""
+    null = np.array([1.0, 2.0])
+    record = PermutationTest(1.5, 2 / 3, null)
+    null[0] = 9.0
+    assert record.null_distribution[0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        record.null_distribution[0] = 3.0
+    with pytest.raises(FrozenInstanceError):
+        record.pvalue = 0.0
+    assert repr(record) == "PermutationTest(statistic=1.5, pvalue=0.666667, B=2)"
+    assert isinstance(PermutationTest(1, 1, [0]).statistic, float)
+
+
+def test_choosing_the_best_of_several_bandwidths_breaks_the_level():
+    """What breaks: each bandwidth alone is valid, the best of them is not."""
+    z = np.array([-1.3, -0.9, -0.2, 0.1, 0.4, 1.1, 1.7, 2.2])
+    every = np.array([pvalues_of_all_splits(Gaussian(s)(z), 4) for s in (0.1, 0.5, 1.0, 3.0, 10)])
+    alpha = 4 / 70 + 1e-12
+    assert (np.mean(every <= alpha, axis=1) <= alpha).all()
+    assert np.mean(every.min(axis=0) <= alpha) > alpha
+
+
+# -- the median heuristic -------------------------------------------------
+
+
+@given(st.integers(2, 9), st.integers(1, 3), st.integers(0, 99))
+def test_median_heuristic_is_the_median_of_all_distances(n, d, seed):
+    """def-median-heuristic, for odd and even numbers of pairs."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    assert np.isclose(median_heuristic(X), np.median(pdist(X)), rtol=1e-14)
+
+
+@pytest.mark.parametrize("n", [1449, 1500])
+@pytest.mark.parametrize("kind", ["normal", "ties", "two values", "tiny"])
+def test_median_by_counting_agrees_with_sorting(n, kind):
+    """def-median-heuristic in tiles: even and odd numbers of pairs, and ties."""
+    rng = np.random.default_rng(0)
+    X = {"normal": rng.normal(size=(n, 2)), "ties": rng.integers(0, 4, size=(n, 2)),
+         "two values": np.repeat([[0.0], [1.0]], [n // 10, n - n // 10], axis=0)
+         + rng.permutation(n)[:, None] * 1e-3,
+         "tiny": rng.normal(size=(n, 1)) * 1e-160}[kind]
+    assert np.isclose(median_heuristic(X), np.median(pdist(X * 1.0)) if kind != "tiny"
+                      else np.median(pdist(X * 1e160)) * 1e-160, rtol=1e-14)
+
+
+def test_median_by_counting_averages_the_two_middle_distances():
+    """def-median-heuristic: an even number of pairs with a gap in the middle."""
+    # 1450 points in two clusters; b between-pairs and w within-pairs.
+    n = 1450
+    a = next(a for a in range(1, n) if 2 * a * (n - a) >= n * (n - 1) // 2)
+    X = np.concatenate([np.arange(a) * 1e-6, 10 + np.arange(n - a) * 1e-6])
+    assert np.isclose(median_heuristic(X), np.median(pdist(X[:, None])), rtol=1e-12)
+
+
+def test_median_heuristic_streams():
+    """def-median-heuristic: 4000 points have eight million pairs."""
+    X = samples(4000, 1)[0]
+    tracemalloc.start()
+    sigma = median_heuristic(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6                        # all distances would be 64 MB
+    # Of |x - x'| with x - x' normal of variance 2: the median is √(4 ln 2).
+    assert abs(sigma - np.sqrt(4 * np.log(2))) < 0.05
+    few = median_heuristic(X, max_points=400, rng=0)
+    assert abs(few - sigma) < 0.15 and few != sigma
+    assert few == median_heuristic(X, max_points=400, rng=np.random.default_rng(0))
+    assert median_heuristic(X[:50], max_points=50, rng=0) == median_heuristic(X[:50])
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-10, 1e10, 1e150, 1e300])
+def test_median_heuristic_follows_the_unit(scale):
+    """def-median-heuristic: no square overflows or vanishes."""
+    X = samples()[0]
+    assert np.isclose(median_heuristic(scale * X), scale * median_heuristic(X), rtol=1e-13)
+    assert np.isclose(median_heuristic(X + 1e6), median_heuristic(X), rtol=1e-8)
+
+
+def test_median_heuristic_ignores_order_and_accepts_whole_numbers():
+    """def-median-heuristic: a function of the set of points."""
+    X = samples()[0]
+    assert median_heuristic(X[::-1]) == median_heuristic(X)
+    assert median_heuristic([0, 1, 5]) == 4.0
+    assert median_heuristic(np.array([3, 1])) == 2.0
+
+
+def test_a_subsample_takes_no_point_twice():
+    """def-median-heuristic with max_points: two of three points, in all ways."""
+    found = {median_heuristic([0.0, 1.0, 5.0], max_points=2, rng=seed) for seed in range(20)}
+    assert found == {1.0, 4.0, 5.0}
+
+
+# -- bad input ------------------------------------------------------------
+
+GOOD = [0.0, 1.0, 3.0]
+
+
+@pytest.mark.parametrize("function", [
+    mmd2_biased, mmd2_unbiased, witness,
+    lambda *a: mmd_test(*a, n_permutations=5, rng=0),
+], ids=["biased", "unbiased", "witness", "test"])
+@pytest.mark.parametrize("kernel, X, Y, match", [
+    ("gaussian", GOOD, GOOD, "kernel"),
+    (Sigmoid(1.0, 0.0), GOOD, GOOD, "kernel"),
+    (Gaussian(1.0), [], GOOD, "^X"),
+    (Gaussian(1.0), GOOD, [], "^Y"),
+    (Gaussian(1.0), [np.nan, 1.0], GOOD, "^X must be finite"),
+    (Gaussian(1.0), GOOD, [1.0, np.inf], "^Y"),
+    (Gaussian(1.0), 3.0, GOOD, "^X"),
+    (Gaussian(1.0), GOOD, 3.0, "^Y"),
+    (Gaussian(1.0), GOOD, ["a", "b"], "^Y"),
+    (Gaussian(1.0), np.array([object(), object()]), GOOD, "^X"),
+    (Gaussian(1.0), np.zeros((3, 2)), np.zeros((4, 3)), "^Y"),
+    (Linear(), [[1.0, 2.0], [3.0]], GOOD, "^X"),
+    (Delta(), GOOD, "abc", "^Y"),
+    (FeatureKernel(substrings(2)), ["ab", "ba"], [1, 2], "^Y.*text"),
+    (FeatureKernel(substrings(2)), [1, 2], ["ab", "ba"], "^X.*text"),
+    (Linear(), [1e200, 2e200], [1e200, 0.0], "kernel"),
+])
+def test_bad_samples(function, kernel, X, Y, match):
+    with pytest.raises(ValueError, match=match):
+        function(kernel, X, Y)
+
+
+@pytest.mark.parametrize("X, Y, name", [([1.0], GOOD, "^X"), (GOOD, [1.0], "^Y")])
+def test_the_unbiased_estimate_needs_two_points_of_each(X, Y, name):
+    with pytest.raises(ValueError, match=name):
+        mmd2_unbiased(Gaussian(1.0), X, Y)
+    assert mmd2_biased(Gaussian(1.0), X, Y) > 0
+
+
+def test_functions_that_are_no_kernels_are_refused_when_it_shows():
+    fake = FunctionKernel(lambda s, t: -s * t)
+    for function in (mmd2_biased, lambda *a: mmd_test(*a, n_permutations=5, rng=0)):
+        with pytest.raises(ValueError, match="kernel must be positive definite"):
+            function(fake, [0.0, 1.0], [2.0, 5.0])
+
+
+@pytest.mark.parametrize("options, match", [
+    ({"n_permutations": -3, "rng": 0}, "n_permutations"),
+    ({"n_permutations": 0, "rng": 0}, "n_permutations"),
+    ({"n_permutations": 2.5, "rng": 0}, "n_permutations"),
+    ({"n_permutations": "many", "rng": 0}, "n_permutations"),
+    ({"n_permutations": 9, "rng": "seed"}, "rng"),
+    ({"n_permutations": 9, "rng": -1}, "rng"),
+])
+def test_bad_options_of_the_test(options, match):
+    with pytest.raises(ValueError, match=match):
+        mmd_test(Gaussian(1.0), GOOD, GOOD, **options)
+
+
+@pytest.mark.parametrize("arguments, tol, match", [
+    ((np.nan, [1.0]), 0.0, "statistic"),
+    (("a", [1.0]), 0.0, "statistic"),
+    (([1.0], [1.0]), 0.0, "statistic"),
+    ((1.0, []), 0.0, "null_distribution"),
+    ((1.0, [np.nan]), 0.0, "null_distribution"),
+    ((1.0, [[1.0, 2.0]]), 0.0, "null_distribution"),
+    ((1.0, 2.0), 0.0, "null_distribution"),
+    ((1.0, [1.0]), -1.0, "tol"),
+    ((1.0, [1.0]), np.nan, "tol"),
+])
+def test_bad_arguments_of_the_p_value(arguments, tol, match):
+    with pytest.raises(ValueError, match=match):
+        permutation_pvalue(*arguments, tol=tol)
+
+
+@pytest.mark.parametrize("arguments, match", [
+    ((np.inf, 0.5, [1.0]), "statistic"),
+    ((1.0, 0.0, [1.0]), "pvalue"),
+    ((1.0, 1.5, [1.0]), "pvalue"),
+    ((1.0, np.nan, [1.0]), "pvalue"),
+    ((1.0, 0.5, []), "null_distribution"),
+    ((1.0, 0.5, [[1.0]]), "null_distribution"),
+    ((1.0, 0.5, ["a"]), "null_distribution"),
+])
+def test_bad_records(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        PermutationTest(*arguments)
+
+
+@pytest.mark.parametrize("X, options, match", [
+    ([1.0], {}, "^X"),
+    ([], {}, "^X"),
+    (3.0, {}, "^X"),
+    ([np.nan, 1.0], {}, "^X"),
+    (["a", "b"], {}, "^X"),
+    ([1.0, 1.0, 1.0], {}, "^X must have a positive median"),
+    ([0.0, 0.0, 0.0, 0.0, 1.0], {}, "^X must have a positive median"),
+    (np.zeros(1500), {}, "^X must have a positive median"),
+    (GOOD, {"max_points": 1, "rng": 0}, "max_points"),
+    (GOOD, {"max_points": 2.5, "rng": 0}, "max_points"),
+    (GOOD, {"max_points": 2}, "rng"),
+    (GOOD, {"max_points": 2, "rng": "seed"}, "rng"),
+])
+def test_bad_input_of_the_median_heuristic(X, options, match):
+    with pytest.raises(ValueError, match=match):
+        median_heuristic(X, **options)

@@ -1,0 +1,972 @@
+"""Identities of the chapter on kernel PCA and pre-images."""
+
+import tracemalloc
+from dataclasses import FrozenInstanceError, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import rkhs_lit.pca as chapter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from rkhs_lit import (
+    Delta,
+    FeatureKernel,
+    FunctionKernel,
+    Gaussian,
+    Laplace,
+    Linear,
+    Pairs,
+    Polynomial,
+    PrincipalComponents,
+    RKHSFunction,
+    Sigmoid,
+    TensorProduct,
+    centre,
+    denoise,
+    inner,
+    kernel_pca,
+    norm,
+    normalised,
+    nystrom_features,
+    pivoted_cholesky,
+    polynomial_features,
+    preimage,
+    squared_distances,
+    substrings,
+)
+from scipy.linalg import subspace_angles
+from scipy.optimize import minimize
+from scipy.sparse.linalg import ArpackNoConvergence
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA, KernelPCA
+
+EPS = np.finfo(float).eps
+SENTENCES = ["a rose is a rose", "a nose is no rose", "water under bridges", "under the bridge"]
+
+
+def sample(n=20, d=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def orthonormal(n, r, rng):
+    return np.linalg.qr(rng.normal(size=(n, r)))[0]
+
+
+# -- Centring -------------------------------------------------------------
+
+
+def test_centre_is_h_k_h_in_exact_arithmetic():
+    """lem-centre, with integers whose means are exact in binary."""
+    K = [[4, 8, -4, 0], [12, 4, 16, 8], [0, -8, 4, 4], [8, 0, 0, 32]]
+    H = [[Fraction(i == j) - Fraction(1, 4) for j in range(4)] for i in range(4)]
+
+    def times(A, B):
+        return [[sum(a * b for a, b in zip(row, column)) for column in zip(*B)] for row in A]
+
+    assert np.array_equal(centre(K), np.array(times(times(H, K), H), dtype=float))
+
+
+@given(arrays(float, (6, 6), elements=st.floats(-1e3, 1e3)))
+def test_centre_gives_zero_row_and_column_sums_and_is_idempotent(K):
+    """lem-centre: H 1 = 0 and H² = H. Sums of 6 numbers below 4e3 round by 1e-11."""
+    C = centre(K)
+    assert np.allclose(C.sum(axis=0), 0, atol=1e-10)
+    assert np.allclose(C.sum(axis=1), 0, atol=1e-10)
+    assert np.allclose(centre(C), C, atol=1e-10)
+
+
+def test_centred_gram_matrix_is_that_of_the_centred_features():
+    """lem-centre, with the explicit features of a polynomial kernel."""
+    X = sample(9)
+    features = polynomial_features(X, 3)
+    seen = features - features.mean(axis=0)
+    assert np.allclose(centre(Polynomial(3)(X)), seen @ seen.T)
+
+
+def test_centre_leaves_its_argument_alone_and_takes_one_pass_of_memory():
+    """A centred matrix is one new matrix, not several."""
+    K = Gaussian(1.0)(sample(600))
+    copy = K.copy()
+    tracemalloc.start()
+    centre(K)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.array_equal(K, copy)
+    assert peak < 1.5 * K.nbytes
+
+
+@pytest.mark.parametrize(
+    "K", [np.ones((2, 3)), [1.0], 3.0, [[np.nan]], [], [["a"]], [[1.0, 2.0], [3.0]],
+          np.full((2, 2), 1.7e308), np.ones((2, 2, 2)), [[1j]]])
+def test_centre_refuses_what_is_no_square_matrix(K):
+    with pytest.raises(ValueError, match="K "):
+        centre(K)
+
+
+# -- PCA in a Hilbert space -----------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(2, 12))
+def test_no_subspace_keeps_more_variance_or_loses_less(seed, r, n):
+    """thm-pca, parts 2 and 3; errors of 1e-10 are 1e5 rounding errors."""
+    rng = np.random.default_rng(seed)
+    v = rng.normal(size=(n, 5)) * rng.uniform(0, 3, size=5)
+    C = v.T @ v / n
+    lam = np.linalg.eigvalsh(C)[::-1]
+    U = orthonormal(5, r, rng)
+    kept = np.trace(U.T @ C @ U)
+    lost = np.mean(np.sum((v - v @ U @ U.T) ** 2, axis=1))
+    assert np.isclose(lost, lam.sum() - kept)
+    assert kept <= lam[:r].sum() + 1e-10
+    assert lost >= lam[r:].sum() - 1e-10
+
+
+def test_the_components_attain_the_bounds_one_at_a_time():
+    """thm-pca, part 1, against a general optimiser on the sphere."""
+    v = sample(30, 3) * [2.0, 1.0, 0.5]
+    f = kernel_pca(Linear(), v, 3, centred=False)
+    directions = np.array([g(np.eye(3)) for g in f.components])
+    C, rng = v.T @ v / 30, np.random.default_rng(1)
+    for r in range(3):
+        left = np.eye(3) - directions[:r].T @ directions[:r]
+
+        def negative(u, left=left):
+            u = left @ u / np.linalg.norm(left @ u)
+            return -u @ C @ u
+
+        best = min(minimize(negative, rng.normal(size=3)).fun for _ in range(3))
+        assert np.isclose(-best, f.eigenvalues[r], rtol=1e-8)
+        assert np.isclose(directions[r] @ C @ directions[r], f.eigenvalues[r])
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6))
+def test_every_subspace_has_a_direction_below_the_eigenvalue(seed, l):
+    """thm-pca, part 4: the least Rayleigh quotient in a subspace of dimension l."""
+    rng = np.random.default_rng(seed)
+    v = rng.normal(size=(4, 6))
+    C = v.T @ v / 4
+    lam = np.linalg.eigvalsh(C)[::-1]
+    U = orthonormal(6, l, rng)
+    assert np.linalg.eigvalsh(U.T @ C @ U)[0] <= lam[l - 1] + 1e-10
+
+
+@given(st.integers(0, 10**6))
+def test_a_larger_operator_has_larger_eigenvalues(seed):
+    """cor-pca-monotone."""
+    rng = np.random.default_rng(seed)
+    A, B = (x @ x.T for x in rng.normal(size=(2, 5, 2)))
+    assert (np.linalg.eigvalsh(A + B) >= np.linalg.eigvalsh(A) - 1e-10).all()
+
+
+@given(st.integers(0, 10**6))
+def test_the_best_affine_subspace_passes_through_the_mean(seed):
+    """prop-pca-affine."""
+    rng = np.random.default_rng(seed)
+    w, a = rng.normal(size=(7, 4)) + 3, rng.normal(size=4)
+    U = orthonormal(4, 2, rng)
+    off, mu = np.eye(4) - U @ U.T, w.mean(axis=0)
+    distance = np.mean([np.linalg.lstsq(U, row - a)[1][0] for row in w])
+    assert np.isclose(distance, np.mean(np.sum(((w - mu) @ off) ** 2, axis=1))
+                      + (mu - a) @ off @ (mu - a))
+
+
+def test_linear_kernel_pca_is_pca():
+    """thm-kpca for the linear kernel, against scikit-learn's PCA."""
+    X = sample(40, 4) * [3.0, 2.0, 1.0, 0.5] + 5
+    ours, peer = kernel_pca(Linear(), X, 3), PCA(3).fit(X)
+    T = sample(10, 4, seed=1)
+    assert np.allclose(ours.eigenvalues * 40 / 39, peer.explained_variance_)
+    assert np.allclose(abs(ours.transform(T)), abs(peer.transform(T)))
+    shares = ours.eigenvalues / ours.variance
+    assert np.allclose(shares, peer.explained_variance_ratio_)
+    # A function of the linear kernel is an inner product with a vector.
+    back = np.array([f(np.eye(4)) for f in ours.reconstruct(T)])
+    assert np.allclose(back, peer.inverse_transform(peer.transform(T)))
+
+
+# -- Kernel PCA -----------------------------------------------------------
+
+
+def explicit(X, centred):
+    features = polynomial_features(X, 2)
+    mean = features.mean(axis=0) * centred
+    return features, mean
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_components_are_eigenvectors_of_the_covariance_operator(centred):
+    """thm-kpca and C-6.3.2: the operator as a matrix on explicit features."""
+    X, T = sample(12), sample(6, seed=1)
+    features, mean = explicit(X, centred)
+    C = (features - mean).T @ (features - mean) / 12
+    p = 5 if centred else 6
+    pca = kernel_pca(Polynomial(2), X, p, centred=centred)
+    assert np.allclose(pca.eigenvalues, np.linalg.eigvalsh(C)[::-1][:p])
+    assert np.isclose(pca.variance, np.trace(C))
+    vectors = pca.weights.T @ features          # f = Σ w_i φ(x_i)
+    assert np.allclose(vectors @ C, pca.eigenvalues[:, None] * vectors)
+    assert np.allclose(pca.transform(T), (polynomial_features(T, 2) - mean) @ vectors.T)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.8), Laplace(1.0), Polynomial(3)])
+@pytest.mark.parametrize("centred", [True, False])
+def test_components_are_orthonormal_functions(kernel, centred):
+    """thm-kpca, part 1. The weights have size 1/√(nλ), so rounding is within 1e-7."""
+    pca = kernel_pca(kernel, sample(25), 6, centred=centred)
+    gram = [[inner(f, g) for g in pca.components] for f in pca.components]
+    assert np.allclose(gram, np.eye(6), atol=1e-7)
+    assert np.allclose([norm(f) for f in pca.components], 1)
+
+
+def test_weights_of_centred_components_sum_to_zero():
+    """prop-kpca-weights; uncentred ones need not."""
+    X = sample(25)
+    assert np.allclose(kernel_pca(Gaussian(1.0), X, 5).weights.sum(axis=0), 0, atol=1e-10)
+    raw = kernel_pca(Gaussian(1.0), X, 5, centred=False)
+    assert abs(raw.weights.sum(axis=0)).max() > 0.1
+
+
+def test_scores_of_the_data_are_scaled_eigenvectors():
+    """thm-kpca, part 4, and the sign rule."""
+    X = sample(25)
+    pca = kernel_pca(Gaussian(1.0), X, 5)
+    scores, n = pca.transform(X), 25
+    lam, alpha = np.linalg.eigh(centre(Gaussian(1.0)(X)))
+    for l in range(5):
+        a = alpha[:, -1 - l]
+        assert np.allclose(abs(scores[:, l]), np.sqrt(n * pca.eigenvalues[l]) * abs(a))
+        assert scores[np.argmax(abs(scores[:, l])), l] > 0
+    assert np.allclose(scores.T @ scores / n, np.diag(pca.eigenvalues))
+    assert np.allclose(scores.mean(axis=0), 0)
+
+
+@given(st.integers(0, 10**6))
+def test_the_equation_with_one_matrix_too_many(seed):
+    """prop-kpca-squared: α' + α_0 solves it, and describes the same function."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(6, 2))
+    G = centre(Linear()(X))
+    lam, alpha = np.linalg.eigh(G)
+    longer = alpha[:, -1] + alpha[:, :4] @ rng.normal(size=4)
+    assert np.allclose(G @ G @ longer, lam[-1] * G @ longer)
+    assert not np.allclose(G @ longer, lam[-1] * longer)
+    V = X - X.mean(axis=0)
+    assert np.allclose(V.T @ longer, V.T @ alpha[:, -1])
+
+
+@pytest.mark.parametrize("kernel, options", [
+    (Gaussian(1.5), {"kernel": "rbf", "gamma": 1 / 4.5}),
+    (Polynomial(3), {"kernel": "poly", "gamma": 1, "degree": 3, "coef0": 1}),
+    (Linear(), {"kernel": "linear"}),
+])
+def test_scikit_learn_agrees_up_to_sign(kernel, options):
+    """thm-kpca, prop-kpca-score: eigenvalues are n times ours there."""
+    X, T = sample(60, 3), sample(20, 3, seed=1)
+    ours, peer = kernel_pca(kernel, X, 3), KernelPCA(3, **options).fit(X)
+    assert np.allclose(60 * ours.eigenvalues, peer.eigenvalues_, rtol=1e-10)
+    theirs = peer.transform(T)
+    sign = np.sign(np.sum(ours.transform(T) * theirs, axis=0))
+    assert np.allclose(ours.transform(T), sign * theirs, atol=1e-9)
+
+
+def test_new_points_are_centred_with_the_training_mean():
+    """prop-kpca-score: a score is f(t) less the mean of f over the data."""
+    X, T = sample(15), sample(4, seed=1) + 2
+    pca = kernel_pca(Gaussian(1.0), X, 3)
+    for l, f in enumerate(pca.components):
+        assert np.allclose(pca.transform(T)[:, l], f(T) - f(X).mean())
+        assert np.isclose(pca.offsets[l], inner(pca.mean, f))
+    both = pca.transform(np.vstack([T, T + 1]))
+    assert np.allclose(both[:4], pca.transform(T))
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_reconstruction_is_the_nearest_function_of_the_affine_span(centred):
+    """prop-kpca-score: distance by Pythagoras, and no other function is nearer."""
+    X, T = sample(15), sample(3, seed=1)
+    k = Gaussian(1.0)
+    pca = kernel_pca(k, X, 4, centred=centred)
+    rng = np.random.default_rng(2)
+    for t, f in zip(T, pca.reconstruct(T)):
+        k_t = RKHSFunction(k, t[None], [1.0])
+        square = norm(k_t - f) ** 2
+        score = pca.transform(t[None])[0]
+        assert np.isclose(square, norm(k_t - pca.mean) ** 2 - score @ score)
+        for shift in rng.normal(size=(5, 4)):
+            g = f + RKHSFunction(k, pca.points, pca.weights @ shift)
+            assert np.isclose(norm(k_t - g) ** 2, square + shift @ shift)
+
+
+def test_all_components_reconstruct_the_data():
+    """prop-kpca-score, r = p: nothing is left. Distances are roots of rounding errors."""
+    X = sample(8)
+    pca = kernel_pca(Gaussian(1.0), X)
+    assert len(pca.eigenvalues) == 7
+    for x, f in zip(X, pca.reconstruct(X)):
+        assert norm(RKHSFunction(pca.kernel, x[None], [1.0]) - f) < 1e-6
+    assert np.isclose(pca.eigenvalues.sum(), pca.variance)
+
+
+def test_uncentred_eigenvalues_interlace():
+    """thm-kpca-uncentred."""
+    for seed in range(5):
+        X = sample(20, seed=seed)
+        pca = kernel_pca(Gaussian(1.0), X, 8)
+        raw = kernel_pca(Gaussian(1.0), X, 8, centred=False)
+        assert (pca.eigenvalues <= raw.eigenvalues + 1e-15).all()
+        assert (raw.eigenvalues[1:] <= pca.eigenvalues[:-1] + 1e-15).all()
+        square = norm(pca.mean) ** 2
+        assert raw.eigenvalues[0] >= square
+        assert np.isclose(raw.variance, pca.variance + square)
+        assert np.isclose(square, Gaussian(1.0)(X).mean())
+        assert norm(raw.mean) == 0 and not raw.offsets.any()
+
+
+def test_the_order_of_the_points_does_not_matter():
+    """thm-kpca: functions are the same, except perhaps for their sign."""
+    X, T = sample(30), sample(5, seed=1)
+    order = np.random.default_rng(2).permutation(30)
+    a, b = kernel_pca(Gaussian(1.0), X, 4), kernel_pca(Gaussian(1.0), X[order], 4)
+    assert np.allclose(a.transform(T), b.transform(T), atol=1e-9)
+
+
+def test_the_sign_is_that_of_the_first_of_the_largest_scores():
+    """Symmetric data have a tie, which the first point decides."""
+    pca = kernel_pca(Linear(), [-2.0, -1.0, 1.0, 2.0], 1)
+    assert np.allclose(pca.transform([-2.0, 2.0])[:, 0], [2, -2])
+    for solver in ("dense", "iterative"):
+        pca = kernel_pca(Linear(), [1.0, 2.0, 1.0, -7.0, 1.0], 1, solver=solver)
+        assert pca.transform([-7.0])[0, 0] > 0
+
+
+def test_two_points_by_hand():
+    """ex-kpca-two-points: λ = d²/4, f = (k_x - k_y)/d."""
+    k = Gaussian(1.0)
+    d = np.sqrt(2 - 2 * np.exp(-0.5))
+    pca = kernel_pca(k, [0.0, 1.0], 1)
+    assert np.isclose(pca.eigenvalues[0], d**2 / 4)
+    assert np.allclose(abs(pca.weights[:, 0]), 1 / d)
+    assert np.allclose(abs(pca.transform([0.0, 1.0])), d / 2)
+
+
+def test_a_wide_gaussian_kernel_is_linear():
+    """ex-kpca-wide; the next term is of the order σ^-2."""
+    X, sigma = sample(20), 1e3
+    wide, linear = kernel_pca(Gaussian(sigma), X, 2), kernel_pca(Linear(), X, 2)
+    assert np.allclose(sigma**2 * wide.eigenvalues, linear.eigenvalues, rtol=1e-4)
+    assert np.allclose(sigma * abs(wide.transform(X)), abs(linear.transform(X)), atol=1e-3)
+
+
+def test_the_first_uncentred_component_of_a_positive_kernel_is_positive():
+    """ex-kpca-perron."""
+    f = kernel_pca(Gaussian(0.5), sample(20), 1, centred=False).components[0]
+    assert (f.weights > 0).all() and (f(sample(50, seed=1)) > 0).all()
+
+
+def test_repeated_points_are_points_with_weights():
+    """The covariance of a sample with repetitions, by hand for the linear kernel."""
+    X = np.repeat(sample(6), [1, 3, 1, 2, 1, 1], axis=0)
+    pca = kernel_pca(Linear(), X)
+    assert np.allclose(pca.eigenvalues, np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1])
+    twice = kernel_pca(Gaussian(1.0), np.vstack([X, X]), 5)
+    assert np.allclose(twice.eigenvalues, kernel_pca(Gaussian(1.0), X, 5).eigenvalues)
+
+
+def test_points_may_be_anything_with_a_kernel():
+    """Strings and pairs go through all three roads."""
+    k = normalised(FeatureKernel(substrings(2)))
+    pca = kernel_pca(k, SENTENCES)
+    assert len(pca.eigenvalues) == 3
+    for s, f in zip(SENTENCES, pca.reconstruct(SENTENCES)):
+        assert max(SENTENCES, key=lambda z, f=f: f([z])[0]) == s
+    low = kernel_pca(k, SENTENCES, 2, rank=4)
+    assert np.allclose(low.transform(SENTENCES), pca.transform(SENTENCES)[:, :2])
+    pairs = Pairs(sample(8), list("aabbabab"))
+    both = TensorProduct(Gaussian(1.0), Delta())
+    parts = [kernel_pca(both, pairs, 2, **o) for o in (
+        {"solver": "dense"}, {"solver": "iterative"}, {"rank": 8})]
+    for other in parts[1:]:
+        assert np.allclose(other.eigenvalues, parts[0].eigenvalues)
+        assert np.allclose(other.transform(pairs), parts[0].transform(pairs))
+
+
+@pytest.mark.parametrize("options", [{"solver": "dense"}, {"solver": "iterative"}, {"rank": 25}])
+@pytest.mark.parametrize("c", [1e-200, 1e200])
+def test_the_scale_of_the_kernel_does_not_matter(options, c):
+    """c k has c times the eigenvalues, and √c times the scores."""
+    X = sample(25)
+    one, scaled = (kernel_pca(k, X, 3, **options) for k in (Gaussian(1.0), c * Gaussian(1.0)))
+    assert np.allclose(scaled.eigenvalues / c, one.eigenvalues)
+    assert np.allclose(scaled.transform(X) / np.sqrt(c), one.transform(X))
+    assert np.isclose(scaled.variance / c, one.variance)
+    assert np.isclose(norm(scaled.components[0]), 1)
+
+
+def test_more_components_than_directions_are_refused():
+    """lem-pca-spectrum: p = dim span; rounding is not a direction."""
+    assert len(kernel_pca(Linear(), sample(30, 3)).eigenvalues) == 3
+    assert len(kernel_pca(Linear(), sample(30, 3), centred=False).eigenvalues) == 3
+    assert len(kernel_pca(Delta(), list("abcab")).eigenvalues) == 2
+    for options in ({}, {"solver": "iterative"}, {"rank": 10}):
+        with pytest.raises(ValueError, match="n_components must be at most 3, in so many"):
+            kernel_pca(Linear(), sample(30, 3), 4, **options)
+    with pytest.raises(ValueError, match="n_components must be at most 4, the number"):
+        kernel_pca(Gaussian(1.0), sample(4), 5)
+
+
+@pytest.mark.parametrize("X", [[1.0], [2.0, 2.0, 2.0], [1.0, 1.0 + 1e-12, 1.0 - 1e-12]])
+@pytest.mark.parametrize("options", [{}, {"rank": 2}])
+def test_features_that_do_not_vary_are_refused(X, options):
+    with pytest.raises(ValueError, match="X must have features that vary"):
+        kernel_pca(Gaussian(1.0), X, 1, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": "iterative"}, {"rank": 5}])
+def test_what_centring_cancels_counts_as_rounding(options):
+    """Variances of 1e-6 among products of 1e15 are lost, and it is said so."""
+    X = np.array([1e8 / 3, 1e8 / 7]) + 1e-3 * sample(12)
+    with pytest.raises(ValueError, match="X must have features that vary"):
+        kernel_pca(Linear(), X, 1, **options)
+
+
+def test_a_zero_kernel_has_no_components():
+    for options in ({}, {"solver": "iterative"}, {"rank": 2}):
+        with pytest.raises(ValueError, match="X must have features that vary"):
+            kernel_pca(0.0 * Gaussian(1.0), sample(5), 1, **options)
+
+
+# -- Many points ----------------------------------------------------------
+
+
+@given(st.integers(0, 10**6))
+def test_what_a_residual_proves(seed):
+    """lem-kpca-residual."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(6, 6))
+    A = A + A.T
+    lam, E = np.linalg.eigh(A)
+    a = E[:, 2] + 0.05 * rng.normal(size=6)
+    a /= np.linalg.norm(a)
+    theta = a @ A @ a
+    rho = np.linalg.norm(A @ a - theta * a)
+    near = np.argmin(abs(lam - theta))
+    assert abs(lam[near] - theta) <= rho + 1e-12
+    gamma = np.delete(abs(lam - theta), near).min()
+    off = np.linalg.norm(a - E[:, near] * (E[:, near] @ a))
+    assert gamma * off <= rho + 1e-12
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_iterative_and_dense_agree(centred):
+    """lem-kpca-residual: residuals of 1e-9 λ_1 and gaps above 1e-3 λ_1."""
+    X, T = sample(150, 3), sample(20, 3, seed=1)
+    a, b = (kernel_pca(Gaussian(1.5), X, 5, centred=centred, solver=s)
+            for s in ("dense", "iterative"))
+    assert np.allclose(a.eigenvalues, b.eigenvalues, rtol=1e-10)
+    assert np.allclose(a.transform(T), b.transform(T), atol=1e-7)
+    assert np.isclose(a.variance, b.variance)
+
+
+def test_auto_takes_the_iterative_road_for_few_of_many():
+    """The default does not compute all eigenvalues of a large matrix."""
+    assert chapter._road("auto", None, 501, 25, True) == "iterative"
+    assert chapter._road("auto", None, 500, 5, True) == "dense"
+    assert chapter._road("auto", None, 501, 26, True) == "dense"
+    assert chapter._road("auto", None, 5000, None, True) == "dense"
+    assert chapter._road("auto", 10, 5000, None, True) == "low-rank"
+
+
+def test_repeated_eigenvalues_are_found():
+    """A regular polygon has double eigenvalues."""
+    angle = 2 * np.pi * np.arange(120) / 120
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    a, b = (kernel_pca(Gaussian(0.5), X, 6, solver=s) for s in ("dense", "iterative"))
+    assert np.allclose(a.eigenvalues, b.eigenvalues)
+    assert np.allclose(a.eigenvalues[::2], a.eigenvalues[1::2])
+    angles = subspace_angles(a.transform(X), b.transform(X))
+    assert angles.max() < 1e-6
+
+
+def test_iterations_beyond_the_store_stream_the_matrix(monkeypatch):
+    """prop-tiles: the same numbers, and no n × n matrix."""
+    X, n = sample(1200), 1200
+    k = 3.0 * Gaussian(1.0)
+    stored = kernel_pca(k, X, 2, solver="iterative")
+    monkeypatch.setattr(chapter, "_STORED", 10)
+    tracemalloc.start()
+    streamed = kernel_pca(k, X, 2, solver="iterative")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.allclose(stored.eigenvalues, streamed.eigenvalues)
+    assert np.allclose(stored.transform(X), streamed.transform(X), atol=1e-7)
+    assert peak < 0.6 * 8 * n**2
+
+
+def test_the_iterative_road_holds_one_matrix():
+    """The centred matrix is never formed."""
+    X, n = sample(1500), 1500
+    tracemalloc.start()
+    kernel_pca(Gaussian(1.0), X, 2, solver="iterative")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 8 * n**2
+
+
+def test_data_far_from_the_origin_by_products():
+    """A variance of 1e-8 of the mean square; centring costs eight digits."""
+    X = sample(60) * [1.0, 0.5] + 1e4
+    a, b = (kernel_pca(Linear(), X, 2, solver=s) for s in ("dense", "iterative"))
+    wanted = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
+    assert np.allclose(a.eigenvalues, wanted, rtol=1e-5)
+    assert np.allclose(b.eigenvalues, wanted, rtol=1e-5)
+
+
+def test_an_iteration_that_fails_says_so(monkeypatch):
+    """lem-kpca-residual is checked, and no wrong vector is returned."""
+    def gives_up(*args, **kwargs):
+        raise ArpackNoConvergence("no convergence", np.empty(0), np.empty((0, 0)))
+
+    def lies(A, k, **kwargs):
+        rng = np.random.default_rng(0)
+        return np.ones(k), orthonormal(A.shape[0], k, rng)
+
+    for fake, message in ((gives_up, "did not converge"), (lies, "residuals")):
+        monkeypatch.setattr(chapter, "eigsh", fake)
+        with pytest.raises(ValueError, match=f"solver='iterative' .*{message}"):
+            kernel_pca(Gaussian(1.0), sample(30), 2, solver="iterative")
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_low_rank_components_are_pca_of_nystrom_features(centred):
+    """thm-kpca-low-rank, part 1, by the features themselves."""
+    X, T = sample(80), sample(10, seed=1)
+    k = Gaussian(0.8)
+    low = kernel_pca(k, X, 4, rank=15, centred=centred)
+    P = pivoted_cholesky(k, X, tol=0, max_rank=15, return_pivots=True)[1]
+    psi = nystrom_features(k, X[P])
+    mean = psi(X).mean(axis=0) * centred
+    C = (psi(X) - mean).T @ (psi(X) - mean) / 80
+    lam, U = np.linalg.eigh(C)
+    assert np.allclose(low.eigenvalues, lam[::-1][:4])
+    assert np.isclose(low.variance, np.trace(C))
+    assert np.allclose(abs(low.transform(T)), abs((psi(T) - mean) @ U[:, ::-1][:, :4]))
+    assert np.array_equal(low.points, X[P])
+    scores = low.transform(X)
+    assert (scores[abs(scores).argmax(axis=0), np.arange(4)] > 0).all()
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_low_rank_components_are_orthonormal_with_exact_variances(centred):
+    """thm-kpca-low-rank, parts 1 and 2."""
+    X = sample(80)
+    low = kernel_pca(Gaussian(0.8), X, 4, rank=12, centred=centred)
+    gram = [[inner(f, g) for g in low.components] for f in low.components]
+    assert np.allclose(gram, np.eye(4), atol=1e-8)
+    values = np.column_stack([f(X) for f in low.components])
+    spread = values - values.mean(axis=0) * centred
+    assert np.allclose(spread.T @ spread / 80, np.diag(low.eigenvalues), atol=1e-12)
+    assert np.allclose(low.offsets, [inner(low.mean, f) for f in low.components])
+
+
+def test_no_function_of_the_landmarks_varies_more():
+    """thm-kpca-low-rank, part 2."""
+    X, rng = sample(80), np.random.default_rng(1)
+    low = kernel_pca(Gaussian(0.8), X, 1, rank=6)
+    for w in rng.normal(size=(100, 6)):
+        f = RKHSFunction(Gaussian(0.8), low.points, w)
+        assert (f / norm(f))(X).var() <= low.eigenvalues[0] + 1e-12
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_trace_bounds_what_the_low_rank_loses(centred):
+    """thm-kpca-low-rank, part 3."""
+    X = sample(60)
+    exact = kernel_pca(Gaussian(0.8), X, centred=centred).eigenvalues
+    for rank in (3, 10, 30):
+        low = kernel_pca(Gaussian(0.8), X, rank=rank, centred=centred).eigenvalues
+        F = pivoted_cholesky(Gaussian(0.8), X, tol=0, max_rank=rank)
+        gaps = exact[:len(low)] - low
+        assert (gaps >= -1e-13).all()
+        assert exact.sum() - low.sum() <= (60 - np.sum(F**2)) / 60 + 1e-12
+
+
+def test_full_rank_landmarks_change_nothing():
+    """thm-kpca-low-rank with Π = I on the data."""
+    X, T = sample(40), sample(10, seed=1)
+    a, b = kernel_pca(Laplace(1.0), X, 6), kernel_pca(Laplace(1.0), X, 6, rank=40)
+    assert np.allclose(a.eigenvalues, b.eigenvalues)
+    assert np.allclose(a.transform(T), b.transform(T), atol=1e-8)
+
+
+def test_the_low_rank_road_never_holds_an_n_by_n_matrix():
+    """O(n rank) memory: 4000 points and rank 20."""
+    X, n = sample(4000), 4000
+    tracemalloc.start()
+    low = kernel_pca(Gaussian(1.0), X, 3, rank=20)
+    low.transform(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.1 * 8 * n**2
+    assert low.weights.shape == (20, 3)
+
+
+# -- Kernels that are none ------------------------------------------------
+
+
+def test_functions_that_are_no_kernels_are_refused():
+    """prop-witness: negative eigenvalues are no variances."""
+    fake = FunctionKernel(lambda s, t: max(0.0, 1 - (s - t) ** 2))
+    negative = FunctionKernel(lambda s, t: -s * t)
+    big = FunctionKernel(lambda s, t: 1.0 if s == t else 3.0 * np.sign(s * t))
+    X = np.linspace(0.1, 5, 40)
+    for options in ({}, {"rank": 30}):
+        with pytest.raises(ValueError, match="kernel must be positive definite"):
+            kernel_pca(fake, X, 1, **options)
+    for options in ({}, {"solver": "iterative"}, {"rank": 30}):
+        with pytest.raises(ValueError, match="kernel must be positive definite"):
+            kernel_pca(negative, X, 1, **options)
+    with pytest.raises(ValueError, match="kernel must be positive definite.*trace"):
+        kernel_pca(big, np.linspace(-1, 1, 40), 1, solver="iterative")
+    with pytest.raises(ValueError, match="kernel must be positive definite"):
+        kernel_pca(Sigmoid(1.0, 0.0), X, 1)
+
+
+# -- Pre-images -----------------------------------------------------------
+
+
+def expansion(seed, n=8, d=2, sigma=0.7, signed=True):
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=n)
+    return RKHSFunction(Gaussian(sigma), rng.normal(size=(n, d)), w if signed else abs(w))
+
+
+def gradient(f, z):
+    bumps = f.weights * f.kernel(f.points, z[None])[:, 0]
+    return bumps @ (f.points - z) / f.kernel.sigma**2
+
+
+def safe(f, z):
+    w, bumps = f.weights, f.weights * f.kernel(f.points, z[None])[:, 0]
+    return np.maximum(bumps, 0).sum() + 2 * np.exp(-1.5) * np.maximum(-w, 0).sum()
+
+
+def test_distances_between_features_are_values():
+    """prop-preimage."""
+    f = expansion(0)
+    for z in sample(5, seed=1):
+        k_z = RKHSFunction(f.kernel, z[None], [1.0])
+        assert np.isclose(norm(k_z - f) ** 2, 1 - 2 * f(z[None])[0] + norm(f) ** 2)
+
+
+@given(st.integers(0, 10**6), st.floats(0.01, 5))
+def test_the_step_cannot_fall(seed, length):
+    """thm-preimage-step: the lower bound, and the gain of a safe step."""
+    f, rng = expansion(seed), np.random.default_rng(seed)
+    z, delta = rng.normal(size=2) * 2, rng.normal(size=2) * length
+    g, D, s2 = gradient(f, z), safe(f, z), f.kernel.sigma**2
+    value, moved, climbed = f(np.array([z, z + delta, z + s2 * g / D]))
+    assert moved >= value + g @ delta - D * delta @ delta / (2 * s2) - 1e-12
+    assert climbed >= value + s2 * g @ g / (2 * D) - 1e-12
+    assert value <= D
+
+
+def test_the_constant_of_the_safe_step_is_the_best_possible():
+    """thm-preimage-step: at distance √3 σ a negative bump bends down by 2e^-1.5."""
+    f = RKHSFunction(Gaussian(1.0), [0.0], [-1.0])
+    z, h = np.sqrt(3), 1e-4
+    left, middle, right = f([z - h, z, z + h])
+    assert np.isclose((left - 2 * middle + right) / h**2, -2 * np.exp(-1.5), rtol=1e-6)
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 30), st.booleans(),
+       st.sampled_from([0.2, 1.0, 4.0]), st.floats(0, 6))
+def test_the_iteration_climbs_to_a_stationary_point(seed, d, n, signed, sigma, far):
+    """cor-preimage-converges: finite, no lower than the start, gradient zero."""
+    f, rng = expansion(seed, n, d, sigma, signed), np.random.default_rng(seed)
+    f = replace(f, weights=f.weights * 10.0 ** rng.uniform(-3, 3, size=n))
+    start = rng.normal(size=d) * far
+    best = max(f(f.points).max(), f(start[None])[0])
+    if best <= 1e-9 * abs(f.weights).sum():
+        return
+    z = preimage(f, start)
+    value = f(z[None])[0]
+    assert z.shape == (d,) and np.isfinite(z).all()
+    assert value > 0
+    assert value >= f(start[None])[0] - 1e-12 * abs(f.weights).sum()
+    step = sigma**2 * gradient(f, z) / value
+    # The gradient is a sum that may cancel down to its rounding errors.
+    room = 1e-13 * abs(f.weights).sum() / value * (1 + abs(f.points).max())
+    assert abs(step).max() <= 1.01e-6 * sigma + room
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_general_optimiser_finds_the_same_maximum(seed, signed):
+    """prop-preimage, from the best of the points."""
+    f = expansion(seed, signed=signed)
+    f = f if f(f.points).max() > 0 else -f
+    start = f.points[np.argmax(f(f.points))]
+    other = minimize(lambda z: -f(z[None])[0], start, tol=1e-12)
+    z = preimage(f, start, tol=1e-9)
+    assert np.isclose(f(z[None])[0], -other.fun, rtol=1e-9)
+    assert np.allclose(z, other.x, atol=1e-4)
+    assert np.array_equal(z, preimage(f, tol=1e-9))
+
+
+def test_the_first_step_is_the_fixed_point_map():
+    """eq-preimage-fixed: with positive weights it is accepted as it is."""
+    f, start = expansion(3, signed=False), np.array([0.3, 0.1])
+    bumps = f.weights * f.kernel(start[None], f.points)[0]
+    step = bumps @ f.points / bumps.sum() - start
+    wanted = start + step
+    after = gradient(f, wanted) * f.kernel.sigma / f(wanted[None])[0]
+    assert np.allclose(preimage(f, start, tol=1.001 * abs(after).max(), max_steps=1), wanted)
+
+
+def test_the_feature_of_a_point_has_this_pre_image():
+    """prop-preimage: f = k_x, exactly."""
+    x = np.array([0.3, -2.0, 5.0])
+    f = RKHSFunction(Gaussian(1.3), x[None], [1.0])
+    assert np.allclose(preimage(f, x + 0.5), x, atol=1e-12)
+    assert np.array_equal(preimage(f), x)
+
+
+def test_a_denominator_that_vanishes_does_no_harm():
+    """cor-preimage-converges, where the plain iteration runs away to NaN."""
+    f = RKHSFunction(Gaussian(1.0), [0.0, 1.0], [1.0, -0.9])
+    z = 0.604
+    with np.errstate(invalid="ignore"):
+        for _ in range(2):
+            bumps = f.weights * f.kernel([z], f.points)[0]
+            z = bumps @ f.points / bumps.sum()
+    assert np.isnan(z)
+    best = minimize(lambda t: -f(t)[0], [-0.5], tol=1e-12).x
+    assert np.allclose(preimage(f, 0.604), best, atol=1e-5)
+    # Here f(start) < 0: the plain step would go down.
+    assert f([0.7])[0] < 0
+    assert np.allclose(preimage(f, 0.7), best, atol=1e-5)
+
+
+def test_a_start_that_sees_nothing_is_replaced_by_the_best_point():
+    """alg-preimage, step 1."""
+    f = RKHSFunction(Gaussian(1.0), [0.0, 10.0, 20.0], [1.0, 3.0, -2.0])
+    for lost in (-1e3, 20.0, 1e200):
+        assert np.allclose(preimage(f, lost), [10.0])
+    assert np.allclose(preimage(f, 1.0), [0.0], atol=1e-8)      # not lost
+
+
+def test_many_signed_weights_in_a_flat_place():
+    """Convergence where negative weights make the safe step tiny."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    w = rng.normal(size=300) * 50 + 1
+    f = RKHSFunction(Gaussian(1.0), X, w)
+    z = preimage(f, max_steps=300)
+    assert f(z[None])[0] >= f(X).max()
+    assert abs(gradient(f, z)).max() <= 1.01e-6 * f(z[None])[0]
+
+
+@pytest.mark.parametrize("c", [1e-250, 1e250])
+def test_units_do_not_matter(c):
+    """Weights and lengths may be measured in any unit."""
+    f, start = expansion(2), np.array([0.2, 0.4])
+    z = preimage(f, start)
+    assert np.allclose(preimage(c * f, start), z)
+    s = c ** (1 / 4)
+    g = RKHSFunction(Gaussian(0.7 * s), f.points * s, f.weights)
+    assert np.allclose(preimage(g, start * s) / s, z)
+
+
+def test_points_far_from_the_origin():
+    """Moving everything moves the pre-image; 1e6 costs six digits."""
+    f, start = expansion(2), np.array([0.2, 0.4])
+    g = RKHSFunction(f.kernel, f.points + 1e6, f.weights)
+    assert np.allclose(preimage(g, start + 1e6) - 1e6, preimage(f, start), atol=1e-6)
+    huge = RKHSFunction(Gaussian(1.0), [0.0, 1e200], [1.0, 2.0])
+    assert np.array_equal(preimage(huge, 1e100), [1e200])
+    assert np.allclose(preimage(huge, 0.5), [0.0], atol=1e-8)
+
+
+def test_a_function_without_maximum_has_no_pre_image():
+    """prop-preimage: negative everywhere."""
+    f = RKHSFunction(Gaussian(1.0), [0.0, 1.0], [-1.0, -2.0])
+    for start in (None, 0.5, 100.0):
+        with pytest.raises(ValueError, match="f must be positive at start"):
+            preimage(f, start)
+    with pytest.raises(ValueError, match="f must be positive at start"):
+        preimage(0 * f, 0.5)
+
+
+def test_impatience_is_reported():
+    with pytest.raises(ValueError, match="max_steps must be larger: after 2 .* 1 of 1"):
+        preimage(expansion(3, signed=False), [2.0, 2.0], max_steps=2)
+
+
+@pytest.mark.parametrize("start", [[1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], "here", [np.nan, 0.0],
+                                   [1j, 0], np.zeros((0, 2)), 3.0, {"a": 1}, [[1.0], [2.0]]])
+def test_preimage_refuses_a_start_that_is_no_point(start):
+    with pytest.raises(ValueError, match="start"):
+        preimage(expansion(0), start)
+
+
+@pytest.mark.parametrize("name, bad", [
+    ("tol", 0), ("tol", -1.0), ("tol", np.nan), ("tol", "a"),
+    ("max_steps", 0), ("max_steps", 1.5), ("max_steps", None)])
+def test_patience_is_checked(name, bad):
+    pca = kernel_pca(Gaussian(1.0), sample(5), 2)
+    with pytest.raises(ValueError, match=name):
+        preimage(expansion(0), [0.0, 0.0], **{name: bad})
+    with pytest.raises(ValueError, match=name):
+        denoise(pca, sample(3), **{name: bad})
+
+
+def test_only_functions_with_a_gaussian_kernel_have_pre_images_here():
+    for kernel in (Laplace(1.0), Gaussian(1.0) + Gaussian(2.0), 2.0 * Gaussian(1.0)):
+        with pytest.raises(ValueError, match="f must have a Gaussian kernel"):
+            preimage(RKHSFunction(kernel, [0.0], [1.0]), 0.5)
+        with pytest.raises(ValueError, match="pca must have a Gaussian kernel"):
+            denoise(kernel_pca(kernel, [0.0, 1.0], 1), [0.5])
+    with pytest.raises(ValueError, match="f must be an RKHSFunction"):
+        preimage(np.sin, 0.5)
+    with pytest.raises(ValueError, match="overflow"):
+        preimage(RKHSFunction(Gaussian(1e-150), [1e200], [1.0]), 0.0)
+
+
+# -- Denoising ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"centred": False}, {"rank": 12}])
+def test_denoise_takes_pre_images_of_reconstructions(options):
+    """alg-preimage, with all points at once."""
+    X, T = sample(40), sample(7, seed=1)
+    pca = kernel_pca(Gaussian(1.0), X, 5, **options)
+    one_by_one = [preimage(f, t) for f, t in zip(pca.reconstruct(T), T)]
+    assert np.allclose(denoise(pca, T), one_by_one, atol=1e-5)
+
+
+def test_denoise_works_in_slabs_and_leaves_its_argument_alone():
+    """More points than fit in a slab, one of them far away."""
+    pca = kernel_pca(Gaussian(1.0), sample(20), 3)
+    T = sample(300, seed=1)
+    T[280] = 1e3
+    copy = T.copy()
+    Z = denoise(pca, T)
+    assert Z.shape == T.shape and np.isfinite(Z).all()
+    assert np.array_equal(T, copy)
+    assert np.allclose(Z[250:], denoise(pca, T[250:]), atol=1e-6)
+    assert np.allclose(denoise(kernel_pca(Gaussian(1.0), [0.0, 1.0, 3.0], 2), [0.2]).shape, (1, 1))
+
+
+def test_kernel_pca_finds_the_circle():
+    """fig-preimage-ring: the error is the radius, known to be one."""
+    rng = np.random.default_rng(0)
+
+    def ring(n, noise):
+        angle = rng.uniform(0, 2 * np.pi, size=n)
+        return np.column_stack([np.cos(angle), np.sin(angle)]) + noise * rng.normal(size=(n, 2))
+
+    T = ring(100, 0.25)
+    Z = denoise(kernel_pca(Gaussian(0.5), ring(300, 0.1), 8), T)
+    before, after = (np.sqrt(np.mean((np.linalg.norm(A, axis=1) - 1) ** 2)) for A in (T, Z))
+    assert after < 0.25 * before
+
+
+def test_kernel_pca_cleans_digits_better_than_pca():
+    """G-6.2: mean squared error on test pictures, σ and r fixed beforehand."""
+    data, rng = load_digits().data, np.random.default_rng(1)
+    order = rng.permutation(len(data))
+    train, test = data[order[:700]], data[order[700:850]]
+    T = test + 4 * rng.normal(size=test.shape)
+    ours = denoise(kernel_pca(Gaussian(25.0), train, 300), T, tol=1e-4)
+    errors = []
+    for r in range(1, 65):
+        peer = PCA(r).fit(train)
+        errors.append(np.mean((peer.inverse_transform(peer.transform(T)) - test) ** 2))
+    error = np.mean((ours - test) ** 2)
+    assert error < 0.65 * min(errors)
+    nearest = train[squared_distances(T, train).argmin(axis=1)]
+    assert error < np.mean((nearest - test) ** 2)      # it is no look-up
+
+
+@pytest.mark.parametrize("T", [np.ones((3, 5)), [], 3.0, [[np.nan, 0.0]], "abc", None, [[1j, 0]]])
+def test_new_points_are_checked(T):
+    pca = kernel_pca(Gaussian(1.0), sample(5), 2)
+    for method in (pca.transform, pca.reconstruct, lambda T: denoise(pca, T)):
+        with pytest.raises(ValueError, match="T "):
+            method(T)
+
+
+# -- Arguments and the record ---------------------------------------------
+
+
+@pytest.mark.parametrize("name, bad", [
+    ("n_components", 0), ("n_components", 1.5), ("n_components", "a"), ("n_components", -1),
+    ("centred", 1), ("centred", "no"), ("centred", None),
+    ("solver", "fast"), ("solver", None), ("rank", 0), ("rank", 2.5), ("rank", "a")])
+def test_kernel_pca_names_the_argument_that_is_wrong(name, bad):
+    with pytest.raises(ValueError, match=name):
+        kernel_pca(Gaussian(1.0), sample(5), **{"n_components": 2, name: bad})
+
+
+@pytest.mark.parametrize("X", [3.0, [], [[np.nan, 1.0]] * 3, [[1.0], [1.0, 2.0]], "abc", None])
+@pytest.mark.parametrize("options", [{}, {"rank": 2}, {"solver": "iterative"}])
+def test_kernel_pca_refuses_bad_points(X, options):
+    with pytest.raises(ValueError, match="X "):
+        kernel_pca(Gaussian(1.0), X, 1, **options)
+
+
+def test_kernel_pca_refuses_contradictions():
+    with pytest.raises(ValueError, match="kernel must be a Kernel"):
+        kernel_pca(np.dot, sample(5), 2)
+    with pytest.raises(ValueError, match="solver must be 'auto' where a rank"):
+        kernel_pca(Gaussian(1.0), sample(5), 2, solver="dense", rank=3)
+    for r in (None, 5):
+        with pytest.raises(ValueError, match="n_components must be less"):
+            kernel_pca(Gaussian(1.0), sample(5), r, solver="iterative")
+    with pytest.raises(ValueError, match="rank must be at least n_components = 4"):
+        kernel_pca(Gaussian(1.0), sample(5), 4, rank=3)
+    with pytest.raises(ValueError, match="pca must be PrincipalComponents"):
+        denoise(Gaussian(1.0), sample(3))
+
+
+def test_the_first_components_are_a_record_of_their_own():
+    """thm-pca: components do not depend on how many are asked for."""
+    X, T = sample(20), sample(5, seed=1)
+    five, two = (kernel_pca(Gaussian(1.0), X, r) for r in (5, 2))
+    first = five.first(2)
+    assert isinstance(first, PrincipalComponents)
+    assert np.allclose(first.transform(T), two.transform(T))
+    assert np.allclose(first.eigenvalues, two.eigenvalues)
+    assert first.variance == five.variance
+    assert len(first.components) == 2 and len(five.components) == 5
+    assert np.allclose(first._projections(T), two._projections(T))
+    for bad in (0, 6, 1.5, "a"):
+        with pytest.raises(ValueError, match="r must be"):
+            five.first(bad)
+
+
+def test_the_record_cannot_be_changed_from_outside():
+    X = sample(6)
+    pca = kernel_pca(Gaussian(1.0), X, 2)
+    before = pca.transform([[0.1, 0.2]])
+    X[:] = 0
+    assert np.array_equal(pca.transform([[0.1, 0.2]]), before)
+    for values in (pca.weights, pca.eigenvalues, pca.offsets, pca.mean_weights):
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = 1.0
+    with pytest.raises(FrozenInstanceError):
+        pca.variance = 1.0
+    assert repr(pca) == "PrincipalComponents(Gaussian(sigma=1.0), r=2)"
+
+
+@pytest.mark.parametrize("name, bad", [
+    ("weights", np.ones((5, 2))), ("weights", np.full((6, 2), np.nan)), ("weights", np.ones(6)),
+    ("mean_weights", np.ones(5)), ("offsets", np.ones(3)), ("offsets", np.ones((2, 1))),
+    ("eigenvalues", [[0.1, 0.2]])])
+def test_the_record_checks_its_parts(name, bad):
+    pca = kernel_pca(Gaussian(1.0), sample(6), 2)
+    with pytest.raises(ValueError, match="weights" if name == "mean_weights" else name):
+        replace(pca, **{name: bad})

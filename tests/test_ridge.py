@@ -1,0 +1,1048 @@
+"""Identities of the chapter on ridge regression."""
+
+import importlib
+import tracemalloc
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rkhs_lit import (
+    CrossValidation,
+    Delta,
+    FeatureKernel,
+    FunctionKernel,
+    Gaussian,
+    JacobiTheta,
+    Laplace,
+    Linear,
+    Matern,
+    Pairs,
+    Polynomial,
+    RidgePath,
+    RKHSFunction,
+    Sigmoid,
+    TensorProduct,
+    cross_validate,
+    degrees_of_freedom,
+    gaussian_bumps,
+    gaussian_derivative,
+    gp_posterior,
+    interpolate,
+    leave_fold_out,
+    leave_one_out,
+    log_marginal_likelihood,
+    norm,
+    polynomial_features,
+    power_function,
+    ridge,
+    ridge_path,
+    smoother_matrix,
+    substrings,
+)
+from scipy.stats import chi2, multivariate_normal
+from scipy.stats import norm as normal
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV, PredefinedSplit
+
+# The package has a function of the same name as the module.
+chapter = importlib.import_module("rkhs_lit.ridge")
+KERNELS = [Gaussian(0.8), Laplace(1.5), Polynomial(2), Matern(1.5, 1.0), Linear(),
+           2.5 * Gaussian(0.5) + Linear()]
+names = lambda k: repr(k)[:40]  # noqa: E731
+seeds = st.integers(0, 10_000)
+# From a ridge that hardly matters to one that hides the data.
+penalties = st.integers(-4, 3).map(lambda e: 10.0**e)
+
+
+def sample(n=15, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(X[:, 0]) + 0.3 * rng.normal(size=n)
+
+
+def exact_solve(A, b):
+    """Gauss-Jordan in fractions, for a matrix A and a list of right-hand sides."""
+    n = len(A)
+    M = [[*row, *right] for row, right in zip(A, b, strict=True)]
+    for i in range(n):
+        p = next(r for r in range(i, n) if M[r][i])
+        M[i], M[p] = M[p], M[i]
+        M[i] = [v / M[i][i] for v in M[i]]
+        for r in range(n):
+            if r != i:
+                M[r] = [v - M[r][i] * w for v, w in zip(M[r], M[i], strict=True)]
+    return [row[n:] for row in M]
+
+
+def rational_gram(points, degree=2):
+    return [[(1 + x * y) ** degree for y in points] for x in points]
+
+
+def plus_ridge(K, lam):
+    return [[v + lam * (i == j) for j, v in enumerate(row)] for i, row in enumerate(K)]
+
+
+# -- primal and dual ------------------------------------------------------
+
+
+@given(seeds, penalties)
+def test_the_primal_objective_is_a_completed_square(seed, lam):
+    """thm-ridge-primal: J(w) = J(ŵ) + (w - ŵ)'A(w - ŵ)."""
+    rng = np.random.default_rng(seed)
+    Phi, y, w = rng.normal(size=(6, 4)), rng.normal(size=6), rng.normal(size=4)
+    A = Phi.T @ Phi + lam * np.eye(4)
+    best = np.linalg.solve(A, Phi.T @ y)
+    J = np.sum((y - Phi @ w) ** 2) + lam * w @ w
+    assert np.isclose(J, y @ (y - Phi @ best) + (w - best) @ A @ (w - best), rtol=1e-9)
+    # The formula on the kernel of these features is the package's function.
+    f = ridge(Linear(), Phi, y, lam)
+    assert np.allclose(f(Phi), Phi @ best, rtol=1e-7, atol=1e-9)
+    assert np.isclose(norm(f) ** 2, best @ best, rtol=1e-6)
+
+
+@given(st.integers(1, 6), st.integers(1, 6), seeds, penalties)
+def test_dual_primal_and_singular_values_agree_for_every_rank(n, N, seed, lam):
+    """thm-ridge-dual: repeated points and copied features included."""
+    rng = np.random.default_rng(seed)
+    Phi, y = rng.normal(size=(n, N)), rng.normal(size=n)
+    Phi[-1], Phi[:, -1] = Phi[0], Phi[:, 0]
+    primal = np.linalg.solve(Phi.T @ Phi + lam * np.eye(N), Phi.T @ y)
+    dual = Phi.T @ np.linalg.solve(Phi @ Phi.T + lam * np.eye(n), y)
+    U, s, Vt = np.linalg.svd(Phi, full_matrices=False)
+    filtered = Vt.T @ (s / (s**2 + lam) * (U.T @ y))
+    # The condition number is at most about 1e6.
+    assert np.allclose(primal, dual, rtol=1e-8, atol=1e-8)
+    assert np.allclose(primal, filtered, rtol=1e-8, atol=1e-8)
+
+
+def test_push_through_exactly():
+    """lem-push-through, in fractions: (P⁻¹ + B'R⁻¹B)⁻¹B'R⁻¹ = PB'(BPB' + R)⁻¹."""
+    P = np.array([[Fraction(2), 1, 0], [1, 3, 1], [0, 1, 4]], dtype=object)
+    R = np.array([[Fraction(5), 2], [2, 1]], dtype=object)
+    B = np.array([[Fraction(1), 2, -1], [0, 3, 1]], dtype=object)
+    one = lambda n: np.array([[Fraction(int(i == j)) for j in range(n)]  # noqa: E731
+                              for i in range(n)], dtype=object)
+    inverse = lambda A: np.array(exact_solve(A.tolist(), one(len(A)).tolist()),  # noqa: E731
+                                 dtype=object)
+    left = inverse(inverse(P) + B.T @ inverse(R) @ B) @ B.T @ inverse(R)
+    assert (left == P @ B.T @ inverse(B @ P @ B.T + R)).all()
+
+
+def test_regression_in_a_basis_is_kernel_regression():
+    """thm-ridge-dual for all quadratic functions of the space R^4."""
+    X, y = sample(12, 4)
+    Phi = polynomial_features(X, 2)
+    assert Phi.shape[1] == 15 > len(X)
+    w = np.linalg.solve(Phi.T @ Phi + 0.2 * np.eye(15), Phi.T @ y)
+    T = sample(7, 4, seed=1)[0]
+    assert np.allclose(ridge(Polynomial(2), X, y, 0.2)(T), polynomial_features(T, 2) @ w)
+
+
+# -- the RKHS -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=names)
+@given(seeds, penalties)
+@settings(max_examples=15)
+def test_every_other_function_is_worse_by_the_gap(k, seed, lam):
+    """thm-ridge-rkhs: J(f) = J(f̂) + Σ(f - f̂)(x_i)² + λ‖f - f̂‖²."""
+    X, y = sample(seed=seed)
+    best = ridge(k, X, y, lam)
+    J = lambda f: np.sum((y - f(X)) ** 2) + lam * norm(f) ** 2  # noqa: E731
+    f = RKHSFunction(k, sample(4, seed=seed + 1)[0], [1.0, -2.0, 0.5, 1.0])
+    gap = np.sum((f(X) - best(X)) ** 2) + lam * norm(f - best) ** 2
+    assert np.isclose(J(f), J(best) + gap, rtol=1e-6)
+    # y - Kα = λα; both sides carry the error of a system with condition |K|/λ.
+    assert np.allclose(y - best(X), lam * best.weights, rtol=1e-6, atol=1e-8)
+    assert np.isclose(J(best), lam * y @ best.weights, rtol=1e-6)
+
+
+def test_weights_exactly():
+    """thm-ridge-rkhs against rational arithmetic."""
+    points, y, lam = [Fraction(v) for v in (-1, 0, 2, 3)], [1, -2, 4, 1], Fraction(1, 2)
+    exact = exact_solve(plus_ridge(rational_gram(points), lam), [[v] for v in y])
+    f = ridge(Polynomial(2), [float(p) for p in points], y, 0.5)
+    # Condition number about 400.
+    assert np.allclose(f.weights, [float(v[0]) for v in exact], rtol=1e-12)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 2.0])
+@pytest.mark.parametrize("lam", [1e-3, 1.0, 50.0])
+def test_ridge_agrees_with_scikit_learn(sigma, lam):
+    """thm-ridge-rkhs: alpha = λ, gamma = 1/(2σ²)."""
+    X, y = sample(40, 3)
+    T = sample(9, 3, seed=2)[0]
+    peer = KernelRidge(alpha=lam, kernel="rbf", gamma=1 / (2 * sigma**2)).fit(X, y)
+    assert np.allclose(ridge(Gaussian(sigma), X, y, lam)(T), peer.predict(T), rtol=1e-8)
+
+
+def test_repeated_points_give_one_function_and_the_mean():
+    """thm-ridge-rkhs with a singular Gram matrix; weights are residuals over λ."""
+    f = ridge(Gaussian(1.0), [0.0, 0.0, 5.0], [1.0, 2.0, 0.0], 1e-7)
+    assert np.isclose(f([0.0])[0], 1.5, atol=1e-6)
+    assert np.allclose(f.weights[:2], [-0.5e7, 0.5e7], rtol=1e-6)
+
+
+@pytest.mark.parametrize("c", [1e-200, 1e-3, 1e200])
+def test_scales_of_kernel_and_penalty_cancel(c):
+    """prop-ridge-bumps, part 3: (ck, cλ) and (k, λ) give one fit."""
+    X, y = sample()
+    T = sample(5, seed=3)[0]
+    f, g = ridge(c * Gaussian(1.0), X, y, 0.1 * c), ridge(Gaussian(1.0), X, y, 0.1)
+    assert np.allclose(f(T), g(T), rtol=1e-9)
+    assert np.allclose(leave_one_out(c * Gaussian(1.0), X, y, 0.1 * c),
+                       leave_one_out(Gaussian(1.0), X, y, 0.1), rtol=1e-9)
+    assert np.isclose(degrees_of_freedom(c * Gaussian(1.0), X, 0.1 * c),
+                      degrees_of_freedom(Gaussian(1.0), X, 0.1))
+    one = [cross_validate(k, X, y, [lam], folds=3, rng=0).errors[0, 0]
+           for k, lam in ((c * Gaussian(1.0), 0.1 * c), (Gaussian(1.0), 0.1))]
+    assert np.isclose(*one)
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e250])
+def test_data_of_every_size(scale):
+    """Everything but squared errors is linear in y."""
+    X, y = sample()
+    k, lams = Gaussian(1.0), [0.1, 1.0]
+    assert np.allclose(ridge(k, X, scale * y, 0.1).weights / scale, ridge(k, X, y, 0.1).weights)
+    path, unit = ridge_path(k, X, scale * y, lams), ridge_path(k, X, y, lams)
+    assert np.allclose(path.norms / scale, unit.norms)
+    assert np.allclose(path.leave_one_out / scale, unit.leave_one_out)
+
+
+def test_points_of_any_kind():
+    """thm-ridge-rkhs asks nothing of the set: strings and pairs."""
+    texts, y = ["kernel", "colonel", "matrix", "matrices"], [1.0, 2.0, 0.0, 1.0]
+    k = FeatureKernel(substrings(2))
+    alpha = np.linalg.solve(k(texts) + 0.5 * np.eye(4), y)
+    assert np.allclose(ridge(k, texts, y, 0.5)(["kern"]), k(["kern"], texts) @ alpha)
+    e = leave_one_out(k, texts, y, 0.5)
+    assert np.isclose(e[0], 1.0 - ridge(k, texts[1:], y[1:], 0.5)(texts[:1])[0])
+    found = cross_validate(k, texts, y, [0.5], folds=[[0, 1], [2], [3]])
+    assert np.allclose(found.errors, np.mean(leave_fold_out(
+        k, texts, y, 0.5, [[0, 1], [2], [3]]) ** 2))
+
+    pairs = Pairs(np.arange(6.0), list("ababab"))
+    both = TensorProduct(Gaussian(2.0), Delta())
+    found = cross_validate(both, pairs, np.arange(6.0), [0.1], folds=2, test=2, rng=0)
+    f = ridge(both, Pairs(np.arange(6.0)[found.train], [list("ababab")[i] for i in found.train]),
+              np.arange(6.0)[found.train], 0.1)
+    assert np.allclose(found.function(pairs), f(pairs))
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_bumps_in_l2(d):
+    """prop-ridge-bumps: integrals of bumps, and the primal on a grid."""
+    s, lam = 0.7, 0.4
+    X, y = sample(6, d)
+    h = 0.4
+    axis = np.arange(-6.4, 6.4 + h / 2, h)
+    grid = np.array(list(product(axis, repeat=d)))
+    D = np.sum((X[:, None] - grid) ** 2, axis=2)
+    bumps = np.exp(-D / (2 * s**2))
+    factor = (s * np.sqrt(np.pi)) ** d
+    # The trapezoidal rule is exact to rounding for such functions.
+    assert np.allclose(h**d * bumps @ bumps.T, factor * Gaussian(np.sqrt(2) * s)(X), rtol=1e-9)
+    assert np.allclose(bumps, np.sqrt(factor) * gaussian_bumps(X, grid, np.sqrt(2) * s))
+
+    root = h ** (d / 2) * bumps
+    w = np.linalg.solve(root.T @ root + lam * np.eye(len(grid)), root.T @ y) / h ** (d / 2)
+    f = ridge(Gaussian(np.sqrt(2) * s), X, y, lam / factor)
+    assert np.allclose(w, (f.weights / factor) @ bumps, atol=1e-9)
+    assert np.allclose(h**d * bumps @ w, f(X), atol=1e-9)
+
+
+# -- the smoother ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=names)
+@pytest.mark.parametrize("lam", [1e-3, 1.0, 100.0])
+def test_ridge_is_a_linear_smoother(k, lam):
+    """prop-ridge-smoother: S y are the fitted values, for every y."""
+    X, y = sample()
+    S = smoother_matrix(k, X, lam)
+    for values in (y, np.arange(15.0), y**2):
+        assert np.allclose(S @ values, ridge(k, X, values, lam)(X), atol=1e-8)
+    assert np.allclose(S, S.T)
+    assert np.allclose(S, np.linalg.solve(k(X) + lam * np.eye(15), k(X)), atol=1e-9)
+    eigenvalues = np.linalg.eigvalsh(S)
+    assert eigenvalues.min() > -1e-12 and eigenvalues.max() < 1
+    assert np.isclose(degrees_of_freedom(k, X, lam), np.trace(S))
+
+
+def test_the_smoother_exactly():
+    """prop-ridge-smoother and def-ridge-df in fractions."""
+    points, lam = [Fraction(v) for v in (-1, 0, 2)], Fraction(3, 2)
+    K = rational_gram(points)
+    S = exact_solve(plus_ridge(K, lam), K)
+    ours = smoother_matrix(Polynomial(2), [-1.0, 0.0, 2.0], 1.5)
+    assert np.allclose(ours, np.array(S, dtype=float), rtol=1e-12)
+    df = float(sum(S[i][i] for i in range(3)))
+    assert np.isclose(degrees_of_freedom(Polynomial(2), [-1.0, 0.0, 2.0], 1.5), df, rtol=1e-13)
+
+
+@given(seeds)
+def test_the_tradeoff_is_monotone(seed):
+    """prop-ridge-smoother, part 2, and def-ridge-df."""
+    X, y = sample(seed=seed)
+    path = ridge_path(Laplace(1.0), X, y, np.geomspace(1e-4, 1e4, 20))
+    assert (np.diff(path.norms) <= 0).all()
+    assert (np.diff(np.sum(path.residuals**2, axis=1)) >= 0).all()
+    df = path.degrees_of_freedom
+    assert (np.diff(df) <= 0).all() and 0 < df[-1] < 0.01 and 14.9 < df[0] < 15
+
+
+def test_limits_of_the_penalty():
+    """prop-ridge-smoother, part 3, with and without contradictions."""
+    X, y = sample(6)
+    k = Laplace(1.0)
+    s = interpolate(k, X, y)
+    assert norm(ridge(k, X, y, 1e-9) - s) < 1e-7 * norm(s)
+    assert np.allclose((1e9 * ridge(k, X, y, 1e9)).weights, y, rtol=1e-7)
+    twice, values = np.vstack([X, X[:2]]), np.concatenate([y, y[:2] + 1])
+    means = np.concatenate([y[:2] + 0.5, y[2:]])
+    least = interpolate(k, X, means)
+    assert norm(ridge(k, twice, values, 1e-8) - least) < 1e-6 * norm(least)
+    assert np.isclose(degrees_of_freedom(k, twice, 1e-9), 6)
+    # A polynomial of degree 2 with three features: least squares.
+    x = np.linspace(-1, 1, 9)
+    fit = np.polyval(np.polyfit(x, np.exp(x), 2), x)
+    assert np.allclose(ridge(Polynomial(2), x, np.exp(x), 1e-9)(x), fit, atol=1e-7)
+
+
+def test_risk_of_a_smoother_by_exact_enumeration():
+    """thm-ridge-risk for all 2^5 signs of the errors, in fractions."""
+    n, tau = 5, Fraction(2, 3)
+    mu = [Fraction(v) for v in (1, 0, -2, 3, 1)]
+    S = [[Fraction((i + 2 * j) % 5, 7) for j in range(n)] for i in range(n)]
+    times = lambda v: [sum(a * b for a, b in zip(row, v, strict=True)) for row in S]  # noqa: E731
+    square = lambda u, v: sum((a - b) ** 2 for a, b in zip(u, v, strict=True))  # noqa: E731
+    data = [[m + tau * e for m, e in zip(mu, signs, strict=True)]
+            for signs in product((-1, 1), repeat=n)]
+    fits = [times(y) for y in data]
+    mean = lambda values: sum(values) / len(data)  # noqa: E731
+    risk = mean([square(f, mu) for f in fits])
+    trace = sum(S[i][i] for i in range(n))
+    squares = sum(v**2 for row in S for v in row)
+    assert risk == square(times(mu), mu) + tau**2 * squares
+    assert risk == mean([square(y, f) for y, f in zip(data, fits, strict=True)]) + (
+        2 * tau**2 * trace - n * tau**2)
+    covariance = sum(mean([f[i] * y[i] for f, y in zip(fits, data, strict=True)])
+                     - mean([f[i] for f in fits]) * mu[i] for i in range(n))
+    assert covariance == tau**2 * trace
+
+
+@pytest.mark.parametrize("n", [7, 16])
+@pytest.mark.parametrize("lam", [0.01, 3.0])
+def test_on_the_circle_ridge_is_a_filter(n, lam):
+    """prop-ridge-circle, with aliasing: k_l + k_{l±n} + ..."""
+    k = JacobiTheta(0.2)
+    x = 2 * np.pi * np.arange(n) / n
+    coefficients = k.spectrum(100)
+    l = np.arange(-100, 101)  # noqa: E741
+    folded = np.array([coefficients[(l - j) % n == 0].sum() for j in range(n)])
+    y = np.random.default_rng(0).normal(size=n)
+    ratio = np.fft.fft(ridge(k, x, y, lam)(x)) / np.fft.fft(y)
+    assert np.allclose(ratio, folded / (folded + lam / n), atol=1e-9)
+
+
+# -- the path -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=names)
+def test_the_path_is_one_fit_for_each_penalty(k):
+    """prop-ridge-smoother: all attributes of the record, unsorted penalties."""
+    X, y = sample()
+    T = sample(4, seed=5)[0]
+    lams = [1.0, 1e-2, 30.0]
+    path = ridge_path(k, X, y, lams)
+    assert isinstance(path, RidgePath) and np.array_equal(path.lams, lams)
+    assert path(T).shape == (3, 4)
+    for j, lam in enumerate(lams):
+        f = ridge(k, X, y, lam)
+        assert np.allclose(path.weights[j], f.weights, rtol=1e-7, atol=1e-9)
+        assert np.allclose(path.residuals[j], y - f(X), atol=1e-8)
+        assert np.allclose(path.leave_one_out[j], leave_one_out(k, X, y, lam), atol=1e-8)
+        assert np.isclose(path.degrees_of_freedom[j], degrees_of_freedom(k, X, lam))
+        assert np.isclose(path.norms[j], norm(f), rtol=1e-6)
+        assert np.allclose(path(T)[j], f(T), atol=1e-8)
+        assert np.allclose(path.function(j)(T), f(T), atol=1e-8)
+        assert norm(path.function(j) - f) < 1e-6 * norm(f)
+
+
+def test_records_cannot_be_changed_from_outside():
+    """Inputs are copied, and the arrays of both records are read-only."""
+    X, y = sample()
+    lams = np.array([0.1, 1.0])
+    path = ridge_path(Gaussian(1.0), X, y, lams)
+    found = cross_validate(Gaussian(1.0), X, y, lams, folds=3, test=2, rng=0)
+    before = path.function(0)(X[:2] + 1)
+    T = X[:2] + 1
+    X[:], lams[:] = 0, 5
+    assert np.allclose(path.function(0)(T), before) and path.lams[0] == 0.1
+    arrays = [path.lams, path.weights, path.residuals, path.leave_one_out, path.norms,
+              path.degrees_of_freedom, found.lams, found.errors, found.train, found.test,
+              *found.folds]
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    assert repr(path) == "RidgePath(Gaussian(sigma=1.0), n=15, L=2)"
+    assert repr(found).startswith("CrossValidation(Gaussian(sigma=1.0), lam=0.1")
+
+
+# -- leaving out ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=names)
+@given(seeds, penalties)
+@settings(max_examples=15)
+def test_leave_one_out_is_a_fit_without_the_point(k, seed, lam):
+    """cor-ridge-loo against n fits."""
+    X, y = sample(8, seed=seed)
+    brute = [y[i] - ridge(k, np.delete(X, i, 0), np.delete(y, i), lam)(X[i:i + 1])[0]
+             for i in range(8)]
+    assert np.allclose(leave_one_out(k, X, y, lam), brute, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=names)
+@pytest.mark.parametrize("folds", [
+    [[0, 3, 5], [1, 2], [4, 6, 7]],
+    [[7], [0, 1, 2, 3, 4, 5, 6]],
+    np.arange(8).reshape(4, 2),
+    [[i] for i in range(8)],
+], ids=["three", "two", "array", "single"])
+def test_leave_fold_out_is_a_fit_without_the_fold(k, folds):
+    """thm-ridge-fold against one fit for each fold."""
+    X, y = sample(8)
+    e = leave_fold_out(k, X, y, 0.2, folds)
+    for F in folds:
+        rest = np.setdiff1d(np.arange(8), F)
+        assert np.allclose(e[F], y[F] - ridge(k, X[rest], y[rest], 0.2)(X[F]))
+    if len(folds) == 8:
+        assert np.allclose(e, leave_one_out(k, X, y, 0.2))
+
+
+def test_a_fold_of_everything_leaves_zero():
+    """thm-ridge-fold with F = all points: the fit to nothing is zero."""
+    X, y = sample(8)
+    assert np.allclose(leave_fold_out(Gaussian(1.0), X, y, 0.3, [range(8)]), y)
+
+
+def test_a_moved_point_does_not_move_the_fit():
+    """thm-ridge-fold, the idea of the proof."""
+    X, y = sample(10)
+    k, F, rest = Gaussian(1.0), [2, 5], [0, 1, 3, 4, 6, 7, 8, 9]
+    without = ridge(k, X[rest], y[rest], 0.1)
+    moved = y.copy()
+    moved[F] = without(X[F])
+    # A norm is the root of rounding errors.
+    assert norm(ridge(k, X, moved, 0.1) - without) < 1e-6 * norm(without)
+
+
+def test_leave_out_exactly():
+    """thm-ridge-fold and cor-ridge-loo in fractions: r_F = R_FF e_F."""
+    points, y, lam = [Fraction(v) for v in (-1, 0, 1, 3)], [1, -2, 4, 1], Fraction(1, 3)
+    K = rational_gram(points, 1)
+
+    def fit_without(F):
+        rest = [i for i in range(4) if i not in F]
+        alpha = exact_solve(plus_ridge([[K[i][j] for j in rest] for i in rest], lam),
+                            [[y[i]] for i in rest])
+        return [y[i] - sum(K[i][j] * a[0] for j, a in zip(rest, alpha, strict=True))
+                for i in F]
+
+    x = [float(p) for p in points]
+    for F, other in (([0, 2], [1, 3]), ([1, 3], [0, 2])):
+        ours = leave_fold_out(Polynomial(1), x, y, 1 / 3, [F, other])[F]
+        assert np.allclose(ours, [float(v) for v in fit_without(F)], rtol=1e-11)
+    ours = leave_one_out(Polynomial(1), x, y, 1 / 3)
+    assert np.allclose(ours, [float(fit_without([i])[0]) for i in range(4)], rtol=1e-11)
+
+
+def test_leave_one_out_where_the_fit_nearly_interpolates():
+    """cor-ridge-loo: 1 - S_ii of 1e-12 keeps its digits."""
+    X, y = np.arange(6.0), np.array([1.0, -1, 2, 0, 3, 1])
+    k = Laplace(1.0)                           # condition number below 10
+    brute = [y[i] - interpolate(k, np.delete(X, i), np.delete(y, i))(X[i:i + 1])[0]
+             for i in range(6)]
+    assert np.allclose(leave_one_out(k, X, y, 1e-12), brute, rtol=1e-9)
+    folds = [[0, 1], [2, 3], [4, 5]]
+    e = leave_fold_out(k, X, y, 1e-12, folds)
+    assert np.allclose(e[:2], y[:2] - interpolate(k, X[2:], y[2:])(X[:2]), rtol=1e-9)
+
+
+def test_generalised_cross_validation_is_leave_one_out_on_the_circle():
+    """ex-ridge-gcv."""
+    n, lams = 12, [0.01, 1.0]
+    x = 2 * np.pi * np.arange(n) / n
+    path = ridge_path(JacobiTheta(0.5), x, np.random.default_rng(0).normal(size=n), lams)
+    gcv = np.mean(path.residuals**2, axis=1) / (1 - path.degrees_of_freedom / n) ** 2
+    assert np.allclose(gcv, np.mean(path.leave_one_out**2, axis=1))
+
+
+# -- cross-validation -----------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 20])
+def test_a_tridiagonal_matrix_serves_every_penalty(n):
+    """lem-ridge-tridiagonal."""
+    X, y = sample(n)
+    K, lams = Gaussian(1.0)(X), np.array([0.1, 10.0])
+    d, e, transposed, forward = chapter._tridiagonal(K.copy())
+    T = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+    Q = forward(np.eye(n))
+    assert np.allclose(Q @ T @ Q.T, K) and np.allclose(Q.T @ Q, np.eye(n))
+    assert np.allclose(transposed(np.eye(n)), Q.T)
+    W = chapter._all_weights(K, y, lams)
+    for column, lam in zip(W.T, lams, strict=True):
+        assert np.allclose(column, ridge(Gaussian(1.0), X, y, lam).weights)
+
+
+@pytest.mark.parametrize("m", [2, 5, 8, 9, 13, 24])
+def test_cross_validation_is_the_algorithm_word_for_word(m):
+    """alg-ridge-cv against loops over kernels, penalties and folds."""
+    X, y = sample(30)
+    kernels, lams = [Gaussian(0.5), Laplace(2.0)], [0.01, 0.3, 5.0]
+    found = cross_validate(kernels, X, y, lams, folds=m, test=6, rng=3)
+    assert isinstance(found, CrossValidation)
+    everything = np.concatenate([*found.folds, found.test])
+    assert np.array_equal(np.sort(everything), np.arange(30)) and len(found.test) == 6
+    assert np.array_equal(found.train, np.sort(np.concatenate(found.folds)))
+    sizes = [len(F) for F in found.folds]
+    assert len(sizes) == m and max(sizes) - min(sizes) <= 1
+
+    errors = np.zeros((2, 3))
+    for (i, k), (j, lam), F in product(enumerate(kernels), enumerate(lams), found.folds):
+        rest = np.setdiff1d(found.train, F)
+        errors[i, j] += np.sum((y[F] - ridge(k, X[rest], y[rest], lam)(X[F])) ** 2) / 24
+    assert np.allclose(found.errors, errors)
+    i, j = np.unravel_index(errors.argmin(), (2, 3))
+    assert found.kernel is kernels[i] and found.lam == lams[j]
+    f = ridge(kernels[i], X[found.train], y[found.train], lams[j])
+    assert np.allclose(found.function(X), f(X))
+    assert np.isclose(found.test_error, np.mean((y[found.test] - f(X[found.test])) ** 2))
+
+
+def test_the_test_set_is_not_used_for_the_choice():
+    """alg-ridge-cv: other test values change the test error only."""
+    X, y = sample(30)
+    kernels, lams, held = [Gaussian(0.5), Gaussian(2.0)], [0.01, 1.0], [3, 7, 20]
+    other = y.copy()
+    other[held] += 100
+    one, two = (cross_validate(kernels, X, v, lams, folds=4, test=held, rng=0)
+                for v in (y, other))
+    assert np.array_equal(one.errors, two.errors) and one.lam == two.lam
+    assert np.array_equal(one.function.weights, two.function.weights)
+    assert two.test_error > one.test_error + 1000
+
+
+def test_as_many_folds_as_points_is_leave_one_out():
+    """alg-ridge-cv with m = n, and cor-ridge-loo."""
+    X, y = sample(12)
+    lams = [0.1, 2.0]
+    found = cross_validate(Gaussian(1.0), X, y, lams, folds=12, rng=0)
+    for j, lam in enumerate(lams):
+        assert np.isclose(found.errors[0, j], np.mean(leave_one_out(Gaussian(1.0), X, y, lam) ** 2))
+    assert found.test_error is None and len(found.test) == 0
+
+
+@pytest.mark.parametrize("m", [5, 10])
+def test_cross_validation_agrees_with_scikit_learn(m):
+    """alg-ridge-cv against GridSearchCV with the same folds."""
+    X, y = sample(60, 3)
+    lams = np.geomspace(1e-3, 10, 5)
+    found = cross_validate([Gaussian(s) for s in (0.5, 2.0)], X, y, lams, folds=m, rng=1)
+    label = np.empty(60, dtype=int)
+    for number, F in enumerate(found.folds):
+        label[F] = number
+    peer = GridSearchCV(KernelRidge(kernel="rbf"), {"gamma": [2.0, 0.125], "alpha": lams},
+                        cv=PredefinedSplit(label), scoring="neg_mean_squared_error").fit(X, y)
+    mean = {(p["gamma"], p["alpha"]): -score for p, score in
+            zip(peer.cv_results_["params"], peer.cv_results_["mean_test_score"], strict=True)}
+    theirs = [[mean[gamma, lam] for lam in lams] for gamma in (2.0, 0.125)]
+    assert np.allclose(found.errors, theirs, rtol=1e-7)
+    assert found.lam == peer.best_params_["alpha"]
+
+
+def test_folds_and_test_set_can_be_given():
+    """alg-ridge-cv with lists of indices: no random number is needed."""
+    X, y = sample(9)
+    folds = [[0, 5], [1, 2, 8], [3]]
+    found = cross_validate(Gaussian(1.0), X, y, [0.1], folds=folds, test=[4, 6, 7])
+    assert [list(F) for F in found.folds] == folds and list(found.test) == [4, 6, 7]
+    train = [0, 1, 2, 3, 5, 8]
+    inside = [[train.index(i) for i in F] for F in folds]
+    e = leave_fold_out(Gaussian(1.0), X[train], y[train], 0.1, inside)
+    assert np.isclose(found.errors[0, 0], np.mean(e**2))
+    whole = cross_validate(Gaussian(1.0), X, y, [0.1], folds=3, test=[], rng=0)
+    assert len(whole.test) == 0 and whole.test_error is None
+    drawn = cross_validate(Gaussian(1.0), X, y, [0.1], folds=2, test=[4, 6, 7], rng=0)
+    assert np.array_equal(drawn.train, train)
+    one, two = (cross_validate(Gaussian(1.0), X, y, [0.1], folds=3, rng=s) for s in (0, 1))
+    assert [list(F) for F in one.folds] != [list(F) for F in two.folds]
+
+
+def test_copies_in_different_folds_deceive():
+    """What breaks: leave-one-out on data entered twice chooses a tiny penalty."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(-3, 3, 40)
+    y = np.sin(x) + 0.4 * rng.normal(size=40)
+    X2, y2 = np.tile(x, 2), np.tile(y, 2)
+    lams = np.geomspace(1e-5, 1e2, 15)
+    alone = cross_validate(Gaussian(0.3), X2, y2, lams, folds=80, rng=0)
+    together = cross_validate(Gaussian(0.3), X2, y2, lams, folds=[[i, i + 40] for i in range(40)])
+    assert alone.lam < 1e-3 < 0.1 < together.lam
+    assert alone.errors.min() < together.errors.min()
+
+
+# -- Gaussian processes ---------------------------------------------------
+
+
+@given(seeds)
+def test_conditioning_of_normal_vectors(seed):
+    """lem-normal-conditioning: joint density = conditional × marginal."""
+    rng = np.random.default_rng(seed)
+    M = rng.normal(size=(5, 5))
+    joint = M @ M.T + 0.5 * np.eye(5)
+    A, B, C = joint[:2, :2], joint[2:, 2:], joint[:2, 2:]
+    v = rng.normal(size=5)
+    mean, covariance = C @ np.linalg.solve(B, v[2:]), A - C @ np.linalg.solve(B, C.T)
+    left = multivariate_normal(np.zeros(5), joint).logpdf(v)
+    right = (multivariate_normal(mean, covariance).logpdf(v[:2])
+             + multivariate_normal(np.zeros(3), B).logpdf(v[2:]))
+    assert np.isclose(left, right)
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=names)
+@pytest.mark.parametrize("noise", [1e-3, 1.0])
+def test_the_posterior_mean_is_the_ridge_fit(k, noise):
+    """thm-gp-posterior: λ is the variance of the noise."""
+    X, y = sample()
+    T = np.vstack([sample(5, seed=4)[0], X[:2]])
+    mean, covariance = gp_posterior(k, X, y, noise, T)
+    assert np.allclose(mean, ridge(k, X, y, noise)(T), atol=1e-9)
+    K, cross = k(X) + noise * np.eye(15), k(T, X)
+    assert np.allclose(covariance, k(T) - cross @ np.linalg.solve(K, cross.T), atol=1e-9)
+    assert np.array_equal(covariance, covariance.T)
+    assert (covariance.diagonal() <= k.diag(T) + 1e-12).all()
+    assert np.array_equal(covariance, gp_posterior(k, X, 5 - y, noise, T)[1])
+
+
+def test_the_posterior_agrees_with_scikit_learn():
+    """thm-gp-posterior: RBF(σ) and alpha = noise."""
+    X, y = sample(25, 3)
+    T = sample(6, 3, seed=2)[0]
+    peer = GaussianProcessRegressor(ConstantKernel(2.0) * RBF(0.7), alpha=0.3,
+                                    optimizer=None).fit(X, y)
+    mean, covariance = gp_posterior(2.0 * Gaussian(0.7), X, y, 0.3, T)
+    m, c = peer.predict(T, return_cov=True)
+    assert np.allclose(mean, m) and np.allclose(covariance, c)
+
+
+def test_weights_with_a_normal_prior():
+    """prop-ridge-map: the posterior of w, seen through the features."""
+    x = np.linspace(-1, 1, 7)
+    y, noise, T = np.exp(x), 0.2, np.array([-0.5, 0.3])
+    Phi, Phi_T = polynomial_features(x, 3), polynomial_features(T, 3)
+    A = Phi.T @ Phi + noise * np.eye(4)
+    w, W = np.linalg.solve(A, Phi.T @ y), noise * np.linalg.inv(A)
+    mean, covariance = gp_posterior(Polynomial(3), x, y, noise, T)
+    assert np.allclose(mean, Phi_T @ w)
+    assert np.allclose(covariance, Phi_T @ W @ Phi_T.T)
+    # The density, up to one constant.
+    rng, logs = np.random.default_rng(0), []
+    for v in rng.normal(size=(5, 4)):
+        J = np.sum((y - Phi @ v) ** 2) + noise * v @ v
+        logs.append(multivariate_normal(w, W).logpdf(v) + J / (2 * noise))
+    assert np.allclose(logs, logs[0])
+
+
+def test_posterior_by_simulation():
+    """thm-gp-posterior from draws of the joint distribution, by regression."""
+    rng = np.random.default_rng(0)
+    points, noise, N = np.array([0.0, 0.7, 1.5, 0.4]), 0.3, 100_000
+    draws = rng.normal(size=(N, 4)) @ np.linalg.cholesky(Gaussian(1.0)(points)).T
+    y = draws[:, :3] + np.sqrt(noise) * rng.normal(size=(N, 3))
+    slopes = np.linalg.lstsq(y, draws[:, 3])[0]
+    left = draws[:, 3] - y @ slopes
+    exact = [gp_posterior(Gaussian(1.0), points[:3], e, noise, points[3:])[0][0]
+             for e in np.eye(3)]
+    variance = gp_posterior(Gaussian(1.0), points[:3], np.zeros(3), noise, points[3:])[1][0, 0]
+    # Slopes have errors near √(variance / N); five of them.
+    assert np.allclose(slopes, exact, atol=5 * np.sqrt(variance / noise / N))
+    assert np.isclose(left.var(), variance, rtol=5 * np.sqrt(2 / N))
+
+
+@pytest.mark.parametrize("noise", [1e-2, 1.0])
+def test_posterior_variance_is_a_power_function(noise):
+    """prop-gp-power, at points that are not data."""
+    X, y = sample(10)
+    T = sample(6, seed=9)[0]
+    _, covariance = gp_posterior(Laplace(1.0), X, y, noise, T)
+    P = power_function(Laplace(1.0) + noise * Delta(), X, T)
+    assert np.allclose(covariance.diagonal() + noise, P**2)
+    _, sure = gp_posterior(Laplace(1.0), X, y, 1e-11, T)
+    assert np.allclose(sure.diagonal(), power_function(Laplace(1.0), X, T) ** 2, atol=1e-9)
+
+
+def test_leaving_out_is_conditioning():
+    """prop-gp-loo: mean y_i - α_i/G_ii and variance 1/G_ii."""
+    X, y = sample(9)
+    k, noise = Gaussian(1.0), 0.2
+    G = np.linalg.inv(k(X) + noise * np.eye(9))
+    for i in range(9):
+        mean, covariance = gp_posterior(k, np.delete(X, i, 0), np.delete(y, i), noise, X[i:i + 1])
+        assert np.isclose(mean[0], y[i] - (G @ y)[i] / G[i, i])
+        assert np.isclose(mean[0], y[i] - leave_one_out(k, X, y, noise)[i])
+        assert np.isclose(covariance[0, 0] + noise, 1 / G[i, i])
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=names)
+def test_the_evidence_is_a_normal_density(k):
+    """thm-gp-evidence against SciPy."""
+    X, y = sample()
+    exact = multivariate_normal(np.zeros(15), k(X) + 0.4 * np.eye(15)).logpdf(y)
+    value = log_marginal_likelihood(k, X, y, 0.4)
+    assert isinstance(value, float) and np.isclose(value, exact)
+    both = log_marginal_likelihood(k, X, y, 0.4, return_gradient=True)
+    assert both[0] == value and both[1].shape == (1,)
+
+
+@given(seeds, st.floats(0.3, 3), st.floats(0.1, 5), st.floats(0.05, 3))
+@settings(max_examples=30)
+def test_the_gradient_of_the_evidence(seed, sigma, scale, noise):
+    """thm-gp-evidence: central differences, and scikit-learn's logarithmic gradient."""
+    X, y = sample(8, seed=seed)
+    value = lambda s, c, v: log_marginal_likelihood(c * Gaussian(s), X, y, v)  # noqa: E731
+    _, gradient = log_marginal_likelihood(
+        scale * Gaussian(sigma), X, y, noise, return_gradient=True,
+        derivatives=[scale * gaussian_derivative(X, sigma), Gaussian(sigma)(X)])
+    h = 1e-5
+    steps = h * noise, h * sigma, h * scale
+    differences = [
+        (value(sigma, scale, noise + steps[0]) - value(sigma, scale, noise - steps[0])),
+        (value(sigma + steps[1], scale, noise) - value(sigma - steps[1], scale, noise)),
+        (value(sigma, scale + steps[2], noise) - value(sigma, scale - steps[2], noise))]
+    # A difference quotient loses half of the digits.
+    assert np.allclose(gradient, np.array(differences) / 2 / steps, rtol=1e-4, atol=1e-4)
+    peer = GaussianProcessRegressor(ConstantKernel(scale, (1e-9, 1e9)) * RBF(sigma, (1e-9, 1e9)),
+                                    alpha=noise, optimizer=None).fit(X, y)
+    v, g = peer.log_marginal_likelihood(peer.kernel_.theta, eval_gradient=True)
+    assert np.isclose(value(sigma, scale, noise), v)
+    assert np.allclose(gradient[[2, 1]] * [scale, sigma], g, rtol=1e-7, atol=1e-9)
+
+
+def test_derivative_of_the_gaussian_gram_matrix():
+    """thm-gp-evidence: k ‖x - y‖²/σ³, at every scale."""
+    X, h = sample(6)[0], 1e-6
+    difference = (Gaussian(0.9 + h)(X) - Gaussian(0.9 - h)(X)) / (2 * h)
+    assert np.allclose(gaussian_derivative(X, 0.9), difference, atol=1e-9)
+    for scale in (1e-120, 1e120):
+        assert np.allclose(scale * gaussian_derivative(scale * X, scale * 0.9),
+                           gaussian_derivative(X, 0.9))
+    for sigma in (1e-100, 1e-150):
+        assert np.array_equal(gaussian_derivative([0.0, 1e200], sigma), np.zeros((2, 2)))
+
+
+def test_the_evidence_scores_one_step_predictions():
+    """ex-gp-chain."""
+    X, y = sample(8)
+    k, noise = Laplace(1.0), 0.3
+    total = normal(0, np.sqrt(k.diag(X[:1])[0] + noise)).logpdf(y[0])
+    for i in range(1, 8):
+        m, v = gp_posterior(k, X[:i], y[:i], noise, X[i:i + 1])
+        total += normal(m[0], np.sqrt(v[0, 0] + noise)).logpdf(y[i])
+    assert np.isclose(total, log_marginal_likelihood(k, X, y, noise))
+
+
+def test_interpolants_of_draws_have_chi_squared_norms():
+    """prop-gp-draws: ‖s_n‖² is a sum of n squares of standard normal variables."""
+    points, n = np.linspace(0, 3, 12), 12
+    L = np.linalg.cholesky(Laplace(1.0)(points))
+    xi = np.random.default_rng(0).normal(size=(40, n))
+    for row in xi:
+        f = L @ row
+        for m in (1, 5, 12):
+            square = norm(interpolate(Laplace(1.0), points[:m], f[:m])) ** 2
+            assert np.isclose(square, np.sum(row[:m] ** 2))
+    assert chi2(80).cdf(8) < 1e-20             # small norms become impossible
+
+
+# -- exercises ------------------------------------------------------------
+
+
+def test_one_point():
+    """ex-ridge-one-point."""
+    k, x, y, lam = 2.0 * Gaussian(1.0), [0.5], [3.0], 0.5
+    assert np.isclose(ridge(k, x, y, lam)(x)[0], 3 * 2 / 2.5)
+    assert np.isclose(degrees_of_freedom(k, x, lam), 0.8)
+    assert np.isclose(leave_one_out(k, x, y, lam)[0], 3.0)
+    assert np.isclose(gp_posterior(k, x, y, lam, x)[1][0, 0], 2 - 4 / 2.5)
+    assert np.allclose(smoother_matrix(k, x, lam), 0.8)
+
+
+def test_repeated_data():
+    """ex-ridge-repeats."""
+    X, y = sample(10)
+    T, k = sample(4, seed=1)[0], Gaussian(1.0)
+    X3, y3 = np.tile(X, (3, 1)), np.tile(y, 3)
+    assert np.allclose(ridge(k, X3, y3, 0.6)(T), ridge(k, X, y, 0.2)(T))
+    assert np.allclose(gp_posterior(k, X3, y3, 0.6, T)[1], gp_posterior(k, X, y, 0.2, T)[1])
+
+
+def test_a_constant_in_the_kernel_is_an_offset():
+    """ex-ridge-offset."""
+    X, y = sample(10)
+    k, lam, c, one = Gaussian(1.0), 0.3, 50.0, np.ones(10)
+    C = k(X) + lam * np.eye(10)
+    b = one @ np.linalg.solve(C, y) / (one @ np.linalg.solve(C, one) + 1 / c)
+    f = ridge(k + c * k**0, X, y, lam)
+    assert np.allclose(f.weights, np.linalg.solve(C, y - b))
+    assert np.isclose(c * f.weights.sum(), b)
+    free = ridge(k + 1e7 * k**0, X, y, lam).weights
+    assert abs(free.sum()) < 1e-6 * np.abs(free).sum()
+
+
+# -- corners --------------------------------------------------------------
+
+
+def test_a_zero_kernel_fits_zero():
+    """Every result is defined for k = 0."""
+    k, (X, y) = 0.0 * Gaussian(1.0), sample(5)
+    assert np.allclose(ridge(k, X, y, 1.0)(X), 0) and degrees_of_freedom(k, X, 1.0) == 0
+    assert np.allclose(leave_one_out(k, X, y, 1.0), y)
+    assert np.allclose(ridge_path(k, X, y, [1.0]).residuals, y)
+    assert np.isclose(cross_validate(k, X, y, [1.0], folds=2, rng=0).errors[0, 0], np.mean(y**2))
+    mean, covariance = gp_posterior(k, X, y, 1.0, X)
+    assert not mean.any() and not covariance.any()
+
+
+def test_variances_are_never_negative():
+    """thm-gp-posterior where the posterior is sure up to rounding."""
+    x = np.linspace(-10, 10, 60)
+    size = np.abs(Linear()(x)).sum(axis=1).max()
+    for factor in (1.1, 2.0, 3.0):
+        noise = factor * np.finfo(float).eps * size
+        _, covariance = gp_posterior(Linear(), x, np.sin(x), noise, np.linspace(-10, 10, 101))
+        assert (covariance.diagonal() >= 0).all()
+
+
+def test_integers_lists_and_columns():
+    """Points and values may come as lists of whole numbers."""
+    f = ridge(Gaussian(1.0), [0, 1, 2], [1, 2, 3], 1)
+    g = ridge(Gaussian(1.0), np.array([[0.0], [1.0], [2.0]]), (1.0, 2.0, 3.0), np.float64(1))
+    assert np.allclose(f([0.5]), g(np.array([[0.5]])))
+    # A set is a sequence in some order; one order for mean and covariance.
+    mean, covariance = gp_posterior(Gaussian(1.0), [0, 1], [1, 2], 1, {5})
+    assert mean.shape == (1,) and covariance.shape == (1, 1)
+
+
+def test_memory_is_that_of_a_few_gram_matrices():
+    """ridge keeps K and two factors, not more."""
+    X, y = sample(600)
+    tracemalloc.start()
+    ridge(Gaussian(1.0), X, y, 0.1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * 8 * 600**2
+
+
+def test_two_points_are_enough():
+    """alg-ridge-cv with a training set of one point for each fold."""
+    found = cross_validate(Gaussian(1.0), [0.0, 1.0], [2.0, 3.0], [0.5, 1.0], folds=2, rng=0)
+    k = np.exp(-0.5)
+    for j, lam in enumerate((0.5, 1.0)):
+        expected = ((2 - 3 * k / (1 + lam)) ** 2 + (3 - 2 * k / (1 + lam)) ** 2) / 2
+        assert np.isclose(found.errors[0, j], expected)
+    with pytest.raises(ValueError, match="positive definite"):
+        cross_validate(FunctionKernel(lambda s, t: -1.0), [0.0, 1.0], [2.0, 3.0], [2.0],
+                       folds=2, rng=0)
+
+
+# -- bad input ------------------------------------------------------------
+
+XY = sample(8)
+BOX = FunctionKernel(lambda s, t: float(abs(s - t) <= 0.5))
+count = lambda X: len(X) if hasattr(X, "__len__") and len(X) > 1 else 8  # noqa: E731
+WITH_DATA = {
+    "ridge": lambda k, X, y, lam: ridge(k, X, y, lam),
+    "ridge_path": lambda k, X, y, lam: ridge_path(k, X, y, [lam, lam]),
+    "leave_one_out": lambda k, X, y, lam: leave_one_out(k, X, y, lam),
+    "leave_fold_out": lambda k, X, y, lam: leave_fold_out(
+        k, X, y, lam, np.array_split(np.arange(count(X)), 2)),
+    "few folds": lambda k, X, y, lam: cross_validate(k, X, y, [lam], folds=2, rng=0),
+    "many folds": lambda k, X, y, lam: cross_validate(k, X, y, [lam], folds=count(X), rng=0),
+    "gp_posterior": lambda k, X, y, lam: gp_posterior(k, X, y, lam, X),
+    "evidence": lambda k, X, y, lam: log_marginal_likelihood(k, X, y, lam),
+}
+WITHOUT_Y = {
+    "smoother_matrix": lambda k, X, y, lam: smoother_matrix(k, X, lam),
+    "degrees_of_freedom": lambda k, X, y, lam: degrees_of_freedom(k, X, lam),
+}
+every = pytest.mark.parametrize("call", (WITH_DATA | WITHOUT_Y).values(),
+                                ids=(WITH_DATA | WITHOUT_Y).keys())
+data = pytest.mark.parametrize("call", WITH_DATA.values(), ids=WITH_DATA.keys())
+
+
+@every
+@pytest.mark.parametrize("lam", [0.0, -1.0, np.nan, np.inf, "1", None, [1.0], 1e-40,
+                                 10**400, Fraction(1, 10**400)], ids=lambda v: repr(v)[:12])
+def test_bad_penalties(call, lam):
+    with pytest.raises(ValueError, match="lam|noise"):
+        call(Gaussian(1.0), *XY, lam)
+
+
+def test_a_penalty_of_zero_is_refused_with_advice():
+    for lam, advice in ((0.0, "interpolate"), (1e-18, "rounding errors")):
+        with pytest.raises(ValueError, match=advice):
+            ridge(Gaussian(1.0), *XY, lam)
+
+
+@pytest.mark.parametrize("lams", [[], [1.0, 0.0], [1.0, -2.0], [np.nan], [[1.0]], "a", 1.0,
+                                  [1.0, 1e-30], None])
+def test_bad_lists_of_penalties(lams):
+    with pytest.raises(ValueError, match="lams"):
+        ridge_path(Gaussian(1.0), *XY, lams)
+    for folds in (2, 8):
+        with pytest.raises(ValueError, match="lams"):
+            cross_validate(Gaussian(1.0), *XY, lams, folds=folds, rng=0)
+
+
+@every
+@pytest.mark.parametrize("kernel", [None, "rbf", Sigmoid(1.0, 0.0)])
+def test_bad_kernels(call, kernel):
+    with pytest.raises(ValueError, match="kernel"):
+        call(kernel, *XY, 1.0)
+
+
+@every
+def test_a_function_that_is_no_kernel_is_refused(call):
+    """K + λI may be invertible all the same (What breaks)."""
+    x = np.array([0.0, 0.4, 0.8, 1.2, 1.6, 2.0])
+    assert np.linalg.eigvalsh(BOX(x) + 0.9 * np.eye(6)).min() > 0
+    with pytest.raises(ValueError, match="kernel must be positive definite"):
+        call(BOX, x, np.ones(6), 0.9)
+
+
+@pytest.mark.parametrize("folds", [2, 12])
+def test_no_kernel_of_a_list_escapes_the_check(folds):
+    """Also one that would not be chosen."""
+    x = np.linspace(0, 2, 12)
+    for kernels in ([BOX, Gaussian(1.0)], [Gaussian(1.0), BOX]):
+        with pytest.raises(ValueError, match="positive definite"):
+            cross_validate(kernels, x, np.sin(x), [2.0], folds=folds, rng=0)
+
+
+@every
+@pytest.mark.parametrize("X", [np.array([[0.0, np.nan]] * 8), [], 1.0, None, "points",
+                               np.array([[1 + 2j]] * 8)])
+def test_bad_points(call, X):
+    with pytest.raises(ValueError, match="X must"):
+        call(Gaussian(1.0), X, XY[1], 1.0)
+
+
+@data
+@pytest.mark.parametrize("y", [np.ones(7), np.ones((8, 1)), np.array([np.nan] * 8), None,
+                               ["a"] * 8, 1.0, [], np.ones(8) * 1j])
+def test_bad_values(call, y):
+    with pytest.raises(ValueError, match="y must"):
+        call(Gaussian(1.0), XY[0], y, 1.0)
+
+
+def test_overflow_is_reported():
+    X, y = XY
+    with pytest.raises(ValueError, match="y is too large"):
+        ridge(1e-300 * Gaussian(1.0), X, 1e200 * y, 1e-300)
+    with pytest.raises(ValueError, match="y is too large"):
+        ridge_path(1e-300 * Gaussian(1.0), X, 1e200 * y, [1e-300])
+    for folds in (2, 8):
+        with pytest.raises(ValueError, match="y is too large"):
+            cross_validate(Gaussian(1.0), X, 1e200 * y, [1.0], folds=folds, rng=0)
+    with pytest.raises(ValueError, match="y is too large"):
+        log_marginal_likelihood(Gaussian(1.0), X, 1e200 * y, 1.0)
+    with pytest.raises(ValueError, match="y is too large"):
+        gp_posterior(1e-300 * Gaussian(1.0), X, 1e200 * y, 1e-300, X)
+    with pytest.raises(ValueError, match="kernel"):
+        ridge(1e308 * Gaussian(10.0), X, y, 1e308)
+    huge, halves = np.full(8, 1.7e308), [range(4), range(4, 8)]
+    for call in (lambda: leave_one_out(Gaussian(1.0), X, huge, 1.0),
+                 lambda: leave_fold_out(Gaussian(1.0), X, huge, 1.0, halves),
+                 lambda: ridge_path(Gaussian(1.0), X, huge, [1.0])):
+        with pytest.raises(ValueError, match="y is too large"):
+            call()
+    # Only the test set has large values.
+    with pytest.raises(ValueError, match="y is too large"):
+        cross_validate(Gaussian(1.0), X, [1e160] + [0.0] * 7, [1.0], folds=2, test=[0], rng=0)
+
+
+@pytest.mark.parametrize("T", [[], None, [np.nan], np.ones((3, 5)), "T", 2.0])
+def test_bad_places_to_evaluate(T):
+    path = ridge_path(Gaussian(1.0), *XY, [1.0])
+    for call in (path, lambda T: gp_posterior(Gaussian(1.0), *XY, 1.0, T)):
+        with pytest.raises(ValueError, match="T "):
+            call(T)
+
+
+@pytest.mark.parametrize("j", [2, -3, 0.5, "0", None])
+def test_bad_index_of_a_path(j):
+    path = ridge_path(Gaussian(1.0), *XY, [1.0, 2.0])
+    with pytest.raises(ValueError, match="j must"):
+        path.function(j)
+    assert np.array_equal(path.function(-1).weights, path.weights[1])
+
+
+@pytest.mark.parametrize("folds", [
+    [[0, 1], [1, 2, 3, 4, 5, 6, 7]], [[0, 1, 2]], [[], range(8)], [[-1, 0], range(1, 8)],
+    [[0, 8], range(1, 8)], [[0, [1]], range(2, 8)], [[0.5], range(8)], "folds", None, [[[0]], range(1, 8)], {}])
+def test_bad_folds(folds):
+    with pytest.raises(ValueError, match="folds"):
+        leave_fold_out(Gaussian(1.0), *XY, 1.0, folds)
+    with pytest.raises(ValueError, match="folds"):
+        cross_validate(Gaussian(1.0), *XY, [1.0], folds=folds, rng=0)
+
+
+@pytest.mark.parametrize("options, name", [
+    ({"folds": 1}, "folds"), ({"folds": 9}, "folds"), ({"folds": 2.5}, "folds"),
+    ({"folds": [range(8)]}, "folds"), ({"folds": 7, "test": 2}, "folds"),
+    ({"test": -1}, "test"), ({"test": 7}, "test"), ({"test": 1.5}, "test"),
+    ({"test": [0, 0]}, "test"), ({"test": [8]}, "test"), ({"test": "x"}, "test"),
+    ({"test": list(range(7))}, "test"), ({"test": None}, "test"),
+    ({"test": [[0], [1, 2]]}, "test"), ({"test": np.array(2)}, "test"),
+    ({"folds": [[0, 1], [2, 3]], "test": 4}, "test"),
+    ({"folds": [[0, 1, 2], [2, 3], [4, 5, 6, 7]]}, "folds"),
+    ({"folds": [[0, 1], [2, 3], [4, 5, 6]], "test": [6, 7]}, "folds"),
+    ({"rng": None}, "rng"), ({"rng": "seed"}, "rng"), ({"rng": None, "test": 2}, "rng"),
+])
+def test_bad_splits(options, name):
+    with pytest.raises(ValueError, match=f"^{name} must"):
+        cross_validate(Gaussian(1.0), *XY, [1.0], **{"rng": 0, "folds": 3} | options)
+
+
+@pytest.mark.parametrize("kernels", [[], None, 3, [Gaussian(1.0), "rbf"], [Sigmoid(1.0, 0.0)]])
+def test_bad_lists_of_kernels(kernels):
+    with pytest.raises(ValueError, match="kernels"):
+        cross_validate(kernels, *XY, [1.0], folds=2, rng=0)
+
+
+@pytest.mark.parametrize("derivatives", [
+    [np.eye(7)], [np.ones(8)], [np.full((8, 8), np.nan)], None, 5, np.eye(8),
+    [np.triu(np.ones((8, 8)))]])
+def test_bad_derivatives(derivatives):
+    with pytest.raises(ValueError, match="derivatives"):
+        log_marginal_likelihood(Gaussian(1.0), *XY, 1.0, derivatives=derivatives,
+                                return_gradient=True)
+    with pytest.raises(ValueError, match="derivatives"):
+        log_marginal_likelihood(Gaussian(1.0), *XY, 1.0, derivatives=[np.eye(8)])
+
+
+@pytest.mark.parametrize("X, sigma, name", [
+    ([0.0, np.nan], 1.0, "X"), ([], 1.0, "X"), ([0.0], 0.0, "sigma"), ([0.0], -1.0, "sigma"),
+    ([0.0], np.nan, "sigma"), ([0.0], "1", "sigma"), ("X", 1.0, "X")])
+def test_bad_derivative_of_the_gaussian(X, sigma, name):
+    with pytest.raises(ValueError, match=name):
+        gaussian_derivative(X, sigma)
