@@ -14,6 +14,16 @@ from rkhs_lit.bochner import (
     rff_variance,
     spectral_sample,
 )
+from rkhs_lit.cross_covariance import (
+    LowRank,
+    RKHSOperator,
+    cross_covariance,
+    hs_inner,
+    hs_norm,
+    op_norm,
+    regularised_solve,
+    tensor,
+)
 from rkhs_lit.duality import (
     QPSolution,
     solve_qp,

@@ -25,10 +25,12 @@ from rkhs_lit.moore_aronszajn import RKHSFunction, _numbers, _space
 
 # %% [2] With features that cannot be listed
 _EPS = np.finfo(float).eps
+_MAX = float(np.finfo(float).max)
 
 
 def _penalty(lam, name="lam"):
-    if not (isinstance(lam, Real) and 0 < lam < np.inf):
+    if not (isinstance(lam, Real) and 0 < lam <= _MAX
+            and float(lam) > 0):
         limit = ("; for the limit 0 see interpolate" if name == "lam"
                  else "")
         raise ValueError(f"{name} must be a positive finite number, got "
@@ -98,7 +100,7 @@ def _data(kernel, X, y):
 
 def _weights(values):
     if not np.isfinite(values).all():
-        raise ValueError("y is too large for lam: the weights overflow")
+        raise ValueError("y is too large for lam: the fit overflows")
     return values
 
 
@@ -319,23 +321,31 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     lams = _penalties(lams)
     points = RKHSFunction(kernel, X, np.zeros(len(y))).points
     d, U, size = _spectrum(kernel(points))
-    z, c = U.T @ y, _shrinkage(d, size, lams)
-    residuals = (c * z) @ U.T
+    c = _shrinkage(d, size, lams)
     with np.errstate(over="ignore", invalid="ignore"):
+        z = U.T @ y
+        residuals = _weights((c * z) @ U.T)
         weights = _weights(residuals / lams[:, None])
         norms = _weights(_lengths(np.sqrt(d) * (c * z / lams[:, None])))
-    arrays = (weights, residuals, residuals / (c @ (U**2).T),
+        left_out = _weights(residuals / (c @ (U**2).T))
+    arrays = (weights, residuals, left_out,
               np.sum(d / (d + lams[:, None]), axis=1), norms)
     return RidgePath(kernel, points, lams, *map(_fixed_copy, arrays))
 
 
 # %% [10] Leaving points out without fitting again
-def _indices(index, n, name):
-    index = np.asarray(index)
-    if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
+def _indices(index, n, name, least=1):
+    try:
+        index = np.asarray(index)
+    except ValueError:
+        raise ValueError(f"{name} must be a list of whole numbers, got "
+                         f"{index!r}") from None
+    if index.shape == (0,) and least == 0:
+        index = index.astype(int)
+    elif index.ndim != 1 or not index.size or index.dtype.kind not in "iu":
         raise ValueError(f"{name} must be a list of whole numbers that "
                          f"index points, got {index!r}")
-    if index.min() < 0 or index.max() >= n:
+    elif index.min() < 0 or index.max() >= n:
         raise ValueError(f"{name} must have indices from 0 to {n - 1}, got "
                          f"{index.min()} to {index.max()}")
     return _fixed_copy(index)
@@ -366,7 +376,7 @@ def _left_out(y, U, c, folds, name="lams"):
         if factor is None:
             raise ValueError(f"{name} must be larger: 1 - S is singular "
                              "up to rounding")
-        e[F] = cho_solve(factor, r[F])
+        e[F] = cho_solve(factor, r[F], check_finite=False)
     return e
 
 
@@ -396,7 +406,8 @@ def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
     folds = _partition(folds, len(y))
     d, U, size = _spectrum(kernel(X))
     c = _shrinkage(d, size, lams, "lam")[0]
-    return _left_out(y, U, c, folds, "lam")
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _weights(_left_out(y, U, c, folds, "lam"))
 
 
 # %% [13] Leaving points out without fitting again
@@ -428,7 +439,8 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     lams = np.array([_penalty(lam)])
     d, U, size = _spectrum(kernel(X))
     c = _shrinkage(d, size, lams, "lam")[0]
-    return U @ (c * (U.T @ y)) / (U**2 @ c)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _weights(U @ (c * (U.T @ y)) / (U**2 @ c))
 
 
 # %% [14] Choosing $\lambda$ and the width
@@ -556,8 +568,7 @@ def _split(n, folds, test, rng):
     if counted:
         held, rest = order[:int(test)], order[int(test):]
     else:
-        held = (_indices(test, n, "test") if np.size(test)
-                else np.empty(0, dtype=int))
+        held = _indices(test, n, "test", 0)
         rest = order[~np.isin(order, held)]
         if len(np.unique(held)) < len(held) or len(rest) < 2:
             raise ValueError("test must name points once, and leave at "
@@ -596,9 +607,13 @@ def _all_errors(kernels, X, y, lams, folds):
     with np.errstate(over="ignore", invalid="ignore"):
         errors = np.array([method(k(X), y, lams, folds)
                            for k in kernels]) / len(y)
-    if not np.isfinite(errors).all():
+    return _fixed_copy(_errors(errors))
+
+
+def _errors(values):
+    if not np.isfinite(values).all():
         raise ValueError("y is too large: the squared errors overflow")
-    return _fixed_copy(errors)
+    return values
 
 
 # %% [19] Choosing $\lambda$ and the width
@@ -642,8 +657,11 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
     errors = _all_errors(kernels, points, values, lams, inside)
     best, j = np.unravel_index(errors.argmin(), errors.shape)
     f = ridge(kernels[best], points, values, float(lams[j]))
-    test_error = (float(np.mean((y[test] - f(_take(X, test))) ** 2))
-                  if len(test) else None)
+    test_error = None
+    if len(test):
+        with np.errstate(over="ignore"):
+            test_error = float(_errors(np.mean(
+                (y[test] - f(_take(X, test))) ** 2)))
     return CrossValidation(
         kernels, lams, errors, kernels[best], float(lams[j]), f,
         test_error, _fixed_copy(train), test, folds)
@@ -685,6 +703,7 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     X, y = _data(kernel, X, y)
     noise = _penalty(noise, "noise")
     L, _ = factor = _factor(kernel(X), noise, "noise")
+    T = as_sequence(T, "T")
     cross = _at(kernel, T, lambda T: kernel(X, T))
     with np.errstate(over="ignore", invalid="ignore"):
         mean = cross.T @ cho_solve(factor, y)
@@ -720,7 +739,7 @@ def gaussian_derivative(X, sigma: float) -> np.ndarray:
     X = as_points(X)
     _positive(sigma, "sigma")
     with np.errstate(over="ignore"):
-        q = np.minimum(squared_distances(X / sigma, X / sigma), 1e4)
+        q = np.minimum(squared_distances(X, X) / sigma**2, 1e4)
     return np.exp(-q / 2) * q / sigma
 
 
@@ -752,7 +771,7 @@ def log_marginal_likelihood(kernel: Kernel, X, y, noise: float, *,
     """
     X, y = _data(kernel, X, y)
     n, noise = len(y), _penalty(noise, "noise")
-    slopes = [_slope(D, n) for D in derivatives]
+    slopes = _slopes(derivatives, n)
     if slopes and not return_gradient:
         raise ValueError("derivatives are for return_gradient=True")
     L, _ = factor = _factor(kernel(X), noise, "noise")
@@ -776,9 +795,14 @@ def _evidence(value):
     return value
 
 
-def _slope(D, n):
-    D = as_points(D, "derivatives")
-    if D.shape != (n, n):
-        raise ValueError(f"derivatives must be ({n}, {n}) arrays, got "
-                         f"shape {D.shape}")
-    return D
+def _slopes(derivatives, n):
+    if not hasattr(derivatives, "__len__"):
+        raise ValueError("derivatives must be a list of arrays, got "
+                         f"{derivatives!r}")
+    slopes = [as_points(D, "derivatives") for D in derivatives]
+    for D in slopes:
+        if D.shape != (n, n) or not np.allclose(
+                D, D.T, rtol=1e-8, atol=1e-8 * np.abs(D).max()):
+            raise ValueError(f"derivatives must be symmetric ({n}, {n}) "
+                             f"arrays, got shape {D.shape}")
+    return slopes
