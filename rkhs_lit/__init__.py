@@ -14,6 +14,18 @@ from rkhs_lit.bochner import (
     rff_variance,
     spectral_sample,
 )
+from rkhs_lit.coco import (
+    ConstrainedCovariance,
+    coco,
+    coco_test,
+)
+from rkhs_lit.conditional_independence import (
+    ConditionalTest,
+    conditional_covariance,
+    conditional_hsic,
+    conditional_independence_test,
+    normalised_conditional_hsic,
+)
 from rkhs_lit.cross_covariance import (
     LowRank,
     RKHSOperator,
@@ -27,6 +39,21 @@ from rkhs_lit.cross_covariance import (
 from rkhs_lit.duality import (
     QPSolution,
     solve_qp,
+)
+from rkhs_lit.hsic import (
+    FeatureSelection,
+    GammaTest,
+    Unmixing,
+    balanced_labels,
+    hsic,
+    hsic_biased,
+    hsic_gamma_test,
+    hsic_gaussian,
+    hsic_null_moments,
+    hsic_test,
+    hsic_unbiased,
+    hsic_unmix,
+    select_features,
 )
 from rkhs_lit.kernels import (
     BSpline,

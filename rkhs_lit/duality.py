@@ -133,9 +133,9 @@ def _top(*arrays):
 
 def _relative(program, x, Px, r_d, r_p, gap):
     """The largest of the three residuals, each against its own terms."""
-    q, b = program.q, program.b
-    sizes = (_top(Px, q), _top(b, x),
-             max(abs(x @ Px), np.abs(q) @ np.abs(x), _top(q) * _top(x)))
+    _, _, q, A, b, _, _ = program
+    sizes = (_top(Px, q), _top(b, np.abs(A) @ np.abs(x)),
+             max(abs(x @ Px), np.abs(q) @ np.abs(x)))
     return max(residual / max(size, 1e-3) for residual, size in
                zip((_top(r_d), _top(r_p), gap), sizes))
 
@@ -155,7 +155,7 @@ def _longest(point, step):
     return (v[down] / -dv[down]).min(initial=np.inf)
 
 
-def _predict_and_correct(program, sides, point, r_d, r_p):
+def _predict_and_correct(program, sides, point, r_d, r_p, cautious):
     _, _, s, z = point
     free = bool(np.isinf(np.minimum(-program.lower, program.upper)).any())
     theta = np.bincount(sides.index, z / s, minlength=sides.n)
@@ -166,7 +166,9 @@ def _predict_and_correct(program, sides, point, r_d, r_p):
     alpha = min(1.0, _longest(point, step))
     ds, dz = step[2:]
     sigma = ((s + alpha * ds) @ (z + alpha * dz) / (s @ z)) ** 3
-    c = sigma * (s @ z) / len(s) - s * z - ds * dz
+    if cautious:
+        sigma, dz = 0.5, 0.0
+    c = sigma * (s @ z) / len(s) - s * z - alpha**2 * ds * dz
     step = _direction(sides, solve, point, r_d, r_p, c)
     return step, min(1.0, 0.995 * _longest(point, step))
 
@@ -197,8 +199,9 @@ def _interior_point(program, trace=None):
         if least < 1e-15 or stalled > (5 if least < 1e-9 else 25):
             break
         try:
-            step, alpha = _predict_and_correct(program, sides, point,
-                                               r_d, r_p)
+            step, alpha = _predict_and_correct(
+                program, sides, point, r_d, r_p,
+                cautious=stalled % 4 == 3 and least > 1e-6)
         except LinAlgError:
             break
         point = tuple(v + alpha * dv for v, dv in zip(point, step))
@@ -296,11 +299,11 @@ def _nearest(program):
 def _recession(program):
     """A direction of unlimited descent, with its certificate, or None."""
     P, F, q, A, _, lower, upper = program
+    P = F @ F.T if P is None else P
     below, above = np.isfinite(lower), np.isfinite(upper)
     m = ~(below & above)
     if not m.any():
         return None
-    P = F @ F.T if P is None else P
     lam, v = eigh(P[np.ix_(m, m)] / (_top(P) or 1.0)
                   + A[:, m].T @ A[:, m])
     N = v[:, lam <= 1e-11 * max(lam.max(), 1.0)]
@@ -382,6 +385,8 @@ def _solve(program):
     if error < 1e-8 and (noise < 1e-8 * max(_top(q), 1e-3)
                          or _recession(rest) is None):
         return dict(status="optimal", x=x, y=y, iterations=count, **found)
+    if program.F is not None:
+        return _solve(program._replace(P=program.F @ program.F.T, F=None))
     return _no_solution(program, rest, keep, x, W, error)
 
 
@@ -588,7 +593,7 @@ def _units(program):
 
 def _reachable(bound):
     """Bounds that are astronomically far away count as infinite."""
-    return np.where(np.abs(bound) < 1e60, bound, np.sign(bound) * np.inf)
+    return np.where(np.abs(bound) < 1e60, bound, np.copysign(np.inf, bound))
 
 
 def _in_units(program, s, t, r):

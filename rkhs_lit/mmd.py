@@ -61,8 +61,9 @@ def _samples(kernel, X, Y, least):
 
 
 def _square(value, size):
+    _finite(value, "the kernel")
     # 1e-8 allows for kernels that are computed to eight digits.
-    if value < -1e-8 * size:
+    if value < -4e-8 * size:
         raise ValueError("kernel must be positive definite, but the "
                          f"squared distance of the means is {value:.6g}")
     return max(value, 0.0)
@@ -99,7 +100,8 @@ def mmd2_biased(kernel: Kernel, X, Y) -> float:
     """
     X, Y = _samples(kernel, X, Y, 1)
     xx, yy, xy = _mean(kernel, X), _mean(kernel, Y), _mean(kernel, X, Y)
-    return _square(xx + yy - 2 * xy, abs(xx) + abs(yy) + 2 * abs(xy))
+    size = max(abs(xx), abs(yy), abs(xy))
+    return _square((xx - xy) + (yy - xy), size)
 
 
 # %% [5] The code
@@ -115,10 +117,10 @@ def witness(kernel: Kernel, X, Y) -> RKHSFunction:
     Returns
     -------
     RKHSFunction
-        w. For a kernel that measures closeness it is positive where X
-        is denser and negative where Y is. Its norm is the MMD of the
-        samples, and of all functions of norm one w / norm(w) has the
-        largest difference of means.
+        w. For a Gaussian kernel it is positive where X is denser after
+        both are blurred (:prf:ref:`prop-mmd-blurred`). Its norm is the
+        MMD of the samples, and of all functions of norm one
+        w / norm(w) has the largest difference of means.
 
     Examples
     --------
@@ -197,9 +199,13 @@ def permutation_pvalue(statistic: float, null_distribution, *,
 
 # %% [8] Rounding must not break ties
 def _number(value, name):
-    if not (isinstance(value, Real) and np.isfinite(value)):
+    try:
+        number = float(value) if isinstance(value, Real) else np.nan
+    except OverflowError:                        # of a whole number
+        number = np.inf
+    if not np.isfinite(number):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
-    return float(value)
+    return number
 
 
 def _values(null_distribution):
@@ -325,12 +331,14 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
     statistic = float(_split_statistics(K, marks[:, None])[0])
     null = _random_splits(K, marks, B, rng)
-    _square(min(statistic, null.min()) * scale, 4 * scale)
+    _square(min(statistic, null.min()) * scale, scale)
     eps, largest = np.finfo(float).eps, max(K.max(), -K.min())
     tol = (1e-10 + 4 * N * eps) * largest + 16 * eps
     pvalue = permutation_pvalue(statistic, null, tol=tol)
-    return PermutationTest(max(statistic, 0.0) * scale, pvalue,
-                           np.maximum(null, 0.0) * scale)
+    with np.errstate(over="ignore"):
+        null = _finite(np.maximum(null, 0.0) * scale, "the kernel")
+    statistic = _finite(max(statistic, 0.0) * scale, "the kernel")
+    return PermutationTest(statistic, pvalue, null)
 
 
 # %% [13] The median heuristic
@@ -395,13 +403,15 @@ def median_heuristic(X, *, max_points: int | None = None,
             X = X[rng.choice(len(X), size, replace=False)]
     if len(X) < 2:
         raise ValueError("X must hold at least two points")
-    # A power of two changes no digit, and no square over- or underflows.
+    # A power of two changes no digit, and makes the largest entry one.
     exponent = int(np.frexp(np.abs(X).max())[1])
-    sigma = np.ldexp(_median_distance(np.ldexp(X, -exponent)), exponent)
+    with np.errstate(over="ignore"):
+        sigma = np.ldexp(_median_distance(np.ldexp(X, -exponent)), exponent)
     if not 0 < sigma < np.inf:
         raise ValueError("X must have a positive median distance, but it "
                          f"is {sigma}: more than half of the pairs "
-                         "coincide, or the points are too large")
+                         "coincide beside the largest point, or the "
+                         "points are too large")
     return float(sigma)
 
 

@@ -15,9 +15,9 @@ from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from rkhs_lit.bochner import _take, pivoted_cholesky
-from rkhs_lit.kernels import (TILE, Gaussian, Kernel, _positive, _whole,
-                              as_points, as_sequence, gram_dot,
-                              squared_distances)
+from rkhs_lit.kernels import (TILE, Gaussian, Kernel, _nonnegative,
+                              _positive, _whole, as_points, as_sequence,
+                              gram_dot, squared_distances)
 from rkhs_lit.moore_aronszajn import (RKHSFunction, _function, _space,
                                       _values)
 
@@ -44,11 +44,11 @@ def centre(K) -> np.ndarray:
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
     """
-    n = len(as_points(K, "K"))
-    if np.shape(K) != (n, n):
+    G = as_points(K, "K")
+    if np.shape(K) != (len(G), len(G)):
         raise ValueError(f"K must be square, got shape {np.shape(K)}")
     with np.errstate(over="ignore", invalid="ignore"):
-        C = K - np.mean(K, axis=1, keepdims=True)
+        C = G - G.mean(axis=1, keepdims=True)
         C -= C.mean(axis=0)
     if not np.isfinite(C).all():
         raise ValueError("K must be smaller: the sums of its rows overflow")
@@ -69,6 +69,7 @@ class _Components:
     def __post_init__(self):
         mean = RKHSFunction(self.kernel, self.points, self.mean_weights)
         object.__setattr__(self, "points", mean.points)
+        _nonnegative(self.variance, "variance")
         m, r = len(mean.points), np.size(self.eigenvalues)
         for name, shape in (("weights", (m, r)), ("mean_weights", (m,)),
                             ("offsets", (r,)), ("eigenvalues", (r,))):
@@ -121,6 +122,7 @@ class PrincipalComponents(_Components):
         Of the covariance operator, falling.
     variance : float
         The sum of all its eigenvalues, of which these are the largest.
+        With landmarks, both are those of the projected features.
     """
 
     @property
@@ -211,8 +213,8 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     centred : bool
         Whether the mean of the features is subtracted.
     solver : "auto", "dense" or "iterative"
-        All eigenvalues of the Gram matrix, or the leading ones only (if
-        n > 500 and n_components < n / 20).
+        All eigenvalues of the Gram matrix, or the leading ones only;
+        "auto" takes the latter if n > 500 and n_components < n / 20.
     rank : int, optional
         Use this many landmarks instead of a Gram matrix: O(n rank)
         memory (:prf:ref:`thm-kpca-low-rank`).
@@ -294,7 +296,7 @@ _STORED = 10_000
 def _iterative(kernel, X, r, centred):
     """As _dense, from products of the Gram matrix with vectors."""
     n, d = len(X), kernel.diag(X)
-    if d.min() < 0 or d.max() == 0:
+    if d.min() < 0 or d.max() < np.finfo(float).tiny:
         return _dense(kernel(X), r, centred)     # says what is wrong
     size = d.max()
     K = np.ascontiguousarray(kernel(X)) if n <= _STORED else None
@@ -324,11 +326,11 @@ def _iterative(kernel, X, r, centred):
 
 # %% [12] The components in a smaller space
 def _low_rank(kernel, X, r, centred, rank):
-    F, P = pivoted_cholesky(kernel, X, tol=0, max_rank=rank,
-                            return_pivots=True)
     if r is not None and r > rank:
         raise ValueError(f"rank must be at least n_components = {r}, got "
                          f"{rank}")
+    F, P = pivoted_cholesky(kernel, X, tol=0, max_rank=rank,
+                            return_pivots=True)
     n, m = len(F), F.mean(axis=0) * centred
     scores = F - m
     lam, U = eigh(scores.T @ scores)
@@ -398,9 +400,9 @@ def _bend(step, slope, new, caution):
 
 
 # %% [15] The way back: pre-images
-def _modes(kernel, X, W, Z, tol, max_steps):
+def _modes(kernel, X, W, Z, tol, max_steps, wanted):
     """Pre-images of the functions with weights W[j] at the points X, from
-    the starts Z[j]."""
+    the starts Z[j]. An error says what was wanted of the functions."""
     sigma = kernel.sigma
     with np.errstate(over="ignore"):
         X, Z = X / sigma, Z / sigma
@@ -416,8 +418,7 @@ def _modes(kernel, X, W, Z, tol, max_steps):
         at_points = gram_dot(Gaussian(1.0), X, None, W[lost].T)
         best = at_points.max(axis=0)
         if not (np.maximum(best, f[lost]) > 1e-14).all():
-            raise ValueError("f must be positive at start or at one of its "
-                             "points, or no feature is near it")
+            raise ValueError(f"{wanted}, or no feature is near it")
         Z[lost] = np.where((best > f[lost])[:, None],
                            X[at_points.argmax(axis=0)], Z[lost])
     return sigma * _uphill(X, W, Z, tol, max_steps)
@@ -463,7 +464,8 @@ def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
         if np.ndim(start) > 1 or Z.shape[1] != X.shape[1]:
             raise ValueError(f"start must be one point of {X.shape[1]} "
                              f"numbers, got shape {np.shape(start)}")
-    return _modes(f.kernel, X, w, Z, tol, max_steps)[0]
+    return _modes(f.kernel, X, w, Z, tol, max_steps,
+                  "f must be positive at start or at one of its points")[0]
 
 
 # %% [17] The way back: pre-images
@@ -490,8 +492,11 @@ def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
                          f"{type(pca).__name__}")
     tol, max_steps = _patience(pca.kernel, tol, max_steps, "pca")
     T, X = as_points(T, "T"), as_points(pca.points, "pca")
+    wanted = ("T must have projections that are positive at T or at one "
+              "of the points of pca")
     return np.vstack([
-        _modes(pca.kernel, X, pca._projections(t), t, tol, max_steps)
+        _modes(pca.kernel, X, pca._projections(t), t, tol, max_steps,
+               wanted)
         for t in np.split(T, range(TILE, len(T), TILE))])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from rkhs_lit.bochner import _take, pivoted_cholesky
-from rkhs_lit.duality import solve_qp
+from rkhs_lit.duality import _quadratic, solve_qp
 from rkhs_lit.kernels import Gaussian, Kernel, Linear, as_sequence
 from rkhs_lit.moore_aronszajn import (RKHSFunction, _function, _numbers,
                                       _space)
@@ -137,10 +137,23 @@ def _thin(Q):
         return None
     F = pivoted_cholesky(_Entries(Q), np.arange(n), tol=1e-14,
                          max_rank=n // 5)
-    return F if trace - np.sum(F**2) <= 1e-12 * trace else None
+    v = np.random.default_rng(0).normal(size=n)
+    rest = np.linalg.norm(Q @ v - F @ (F.T @ v))
+    if (trace - np.sum(F**2) <= 1e-12 * trace
+            and rest <= 1e-11 * trace * np.linalg.norm(v)):
+        return F
+    return None
 
 
 # %% [7] From the theorem to the function
+def _definite(Q):
+    try:
+        _quadratic(Q)
+    except ValueError as error:
+        raise ValueError("kernel must be positive definite, but its Gram "
+                         "matrix at X is not") from error
+
+
 def _programme(Q, q, A, c, cap):
     """Minimise u'Qu/2 - q'u for A u = c, 0 <= u <= cap; or None."""
     rows = (A, c) if len(A) else (None, None)
@@ -148,10 +161,8 @@ def _programme(Q, q, A, c, cap):
         try:
             found = (solve_qp(Q, -q, *rows, 0.0, cap) if F is None else
                      solve_qp(None, -q, *rows, 0.0, cap, factor=F))
-        except (ValueError, RuntimeError) as error:
-            if str(error).startswith("P must be positive"):
-                raise ValueError("kernel must be positive definite, but "
-                                 "its Gram matrix at X is not") from error
+        except (ValueError, RuntimeError):
+            _definite(Q)
             continue                             # out of scale
         if found.status == "optimal":
             u, lam = _finish(Q, q, A, c, cap, np.clip(found.x, 0.0, cap),
@@ -164,8 +175,16 @@ def _programme(Q, q, A, c, cap):
 
 
 # %% [8] From the theorem to the function
-class _Kinds:
-    """The kinds of points, from the weights."""
+class _Machine:
+    """What follows from the fields of an SVM."""
+
+    def decision(self, T) -> np.ndarray:
+        """The numbers f(t) + b at the points T."""
+        return self.function(T) + self.b
+
+    def predict(self, T) -> np.ndarray:
+        """Labels: +1 where f(t) + b >= 0, otherwise -1."""
+        return np.where(self.decision(T) >= 0, 1, -1)
 
     @property
     def support(self) -> np.ndarray:
@@ -186,7 +205,7 @@ class _Kinds:
 
     def __post_init__(self):
         _function(self.function, "function")
-        alpha = _numbers(self.alpha, len(self.alpha), "alpha")
+        alpha = _numbers(self.alpha, np.size(self.alpha), "alpha")
         margins = _numbers(self.margins, len(alpha), "margins")
         object.__setattr__(self, "alpha", alpha)
         object.__setattr__(self, "margins", margins)
@@ -198,10 +217,11 @@ class _Kinds:
 
 # %% [9] From the theorem to the function
 @dataclass(frozen=True, eq=False, repr=False)
-class SVM(_Kinds):
+class SVM(_Machine):
     """A support vector machine f + b with its certificate
     (:prf:ref:`thm-svm-dual`).
 
+    ``decision(T)`` gives f + b at points T, ``predict(T)`` its signs.
     The arrays ``support``, ``margin`` and ``non_margin`` hold the indices
     of all, the margin and the non-margin support vectors, ``slack`` the
     numbers ξ_i (:prf:ref:`thm-svm-types`).
@@ -244,14 +264,6 @@ class SVM(_Kinds):
     gap: float
     nu: float | None = None
     rho: float | None = None
-
-    def decision(self, T) -> np.ndarray:
-        """The numbers f(t) + b at the points T."""
-        return self.function(T) + self.b
-
-    def predict(self, T) -> np.ndarray:
-        """Labels: +1 where f(t) + b >= 0, otherwise -1."""
-        return np.where(self.decision(T) >= 0, 1, -1)
 
 
 # %% [10] From the theorem to the function
@@ -304,6 +316,8 @@ def _hulls(Q, y, cap, offset):
     for group in groups:
         if group.sum() * cap <= 1 + 1e-12:       # no choice
             u[group], rest[group] = cap, False
+    if not rest.all():                       # no programme sees all of Q
+        _definite(Q)
     if not rest.any():
         return u
     A = np.array([group[rest] for group in groups if (group & rest).any()],
@@ -341,9 +355,9 @@ def _rigid(Q, y, offset):
     for _ in range(10):
         short = 1 - np.min(Q @ alpha + y * b)
         if short <= 0:
-            break
+            return alpha, b
         alpha, b = alpha * (1 + 2 * short), b * (1 + 2 * short)
-    return alpha, b
+    return None
 
 
 def _hard(kernel, X, y, Q, size, offset):
@@ -431,6 +445,7 @@ def _truth(offset):
 # %% [17] From the theorem to the function
 def _constant(kernel, X, y, Q, size, C):
     """One class only: f = 0, and b is the label."""
+    _definite(Q)
     interval = (1.0, np.inf) if y[0] > 0 else (-np.inf, -1.0)
     return _record(kernel, X, y, Q, size, C, np.zeros(len(y)), interval,
                    float(y[0]))

@@ -436,6 +436,21 @@ def test_level_for_all_permutations_of_a_sample():
         assert np.mean(p <= alpha) <= alpha + 1e-12
 
 
+def test_level_for_a_group_of_permutations_of_paired_samples():
+    """thm-permutation-level, part 2, for exchanges within pairs: all 64 as the actual one."""
+    rng = np.random.default_rng(6)
+    topics = 5 * np.arange(6.0)
+    z = np.concatenate([topics + rng.normal(size=6), topics + rng.normal(size=6)])
+    swaps = np.array(list(product([1.0, 0.0], repeat=6))).T
+    K = Gaussian(1.0)(z)
+    _centre(K)
+    T = _split_statistics(K, np.concatenate([swaps, 1 - swaps]))
+    p = np.mean(T >= T[:, None] - 1e-10, axis=1)
+    assert np.array_equal(np.round(64 * np.sort(p)), np.repeat(np.arange(2, 65, 2), 2))
+    # The other splits put near points together, which makes their MMD larger.
+    assert _split_statistics(K, all_marks(12, 6)).mean() > 1.2 * T.mean()
+
+
 @pytest.mark.parametrize("N, m, g", [(8, 4, 2), (7, 3, 1), (7, 5, 1), (6, 1, 1)])
 def test_level_is_attained_exactly_for_distinct_points(N, m, g):
     """thm-permutation-level, part 3: the p-values are g/C, 2g/C, ..., each g times."""
@@ -645,6 +660,8 @@ def test_rounding_tolerance_only_enlarges_the_p_value():
     assert permutation_pvalue(2.0, null, tol=1e-11) == 4 / 5
     assert permutation_pvalue(2.0, null, tol=1.0) == 1.0
     assert permutation_pvalue(9.0, null) == 1 / 5
+    for number in (Fraction(5, 2), np.float32(2.5)):
+        assert permutation_pvalue(number, null) == 2 / 5
 
 
 def test_the_record_is_frozen_and_owns_its_array():
@@ -772,6 +789,18 @@ def test_bad_samples(function, kernel, X, Y, match):
         function(kernel, X, Y)
 
 
+@pytest.mark.parametrize("function", [
+    mmd2_biased, lambda *a: mmd_test(*a, n_permutations=5, rng=0).statistic,
+], ids=["biased", "test"])
+def test_a_result_that_overflows_is_refused_and_one_that_does_not_is_found(function):
+    """prop-mmd-feature-means at the end of the range: neither inf nor NaN is returned."""
+    large = 1.5e308 * Gaussian(1.0)
+    assert function(large, [0.0], [0.0]) == 0
+    assert np.isclose(function(large, [0.0], [1.0]), 1.5e308 * (2 - 2 * np.exp(-0.5)))
+    with pytest.raises(ValueError, match="kernel gave a value that is not finite"):
+        function(large, [0.0], [50.0])
+
+
 @pytest.mark.parametrize("X, Y, name", [([1.0], GOOD, "^X"), (GOOD, [1.0], "^Y")])
 def test_the_unbiased_estimate_needs_two_points_of_each(X, Y, name):
     with pytest.raises(ValueError, match=name):
@@ -807,6 +836,8 @@ def test_bad_options_of_the_test(options, match):
     ((1.0, [np.nan]), 0.0, "null_distribution"),
     ((1.0, [[1.0, 2.0]]), 0.0, "null_distribution"),
     ((1.0, 2.0), 0.0, "null_distribution"),
+    ((10**400, [1.0]), 0.0, "statistic"),
+    ((-np.inf, [1.0]), 0.0, "statistic"),
     ((1.0, [1.0]), -1.0, "tol"),
     ((1.0, [1.0]), np.nan, "tol"),
 ])
@@ -838,6 +869,8 @@ def test_bad_records(arguments, match):
     ([1.0, 1.0, 1.0], {}, "^X must have a positive median"),
     ([0.0, 0.0, 0.0, 0.0, 1.0], {}, "^X must have a positive median"),
     (np.zeros(1500), {}, "^X must have a positive median"),
+    ([1.7e308, -1.7e308], {}, "^X must have a positive median.*too large"),
+    ([0.0, 1e-200, 2e-200, 3e-200, 1e10], {}, "^X must have a positive median.*coincide beside"),
     (GOOD, {"max_points": 1, "rng": 0}, "max_points"),
     (GOOD, {"max_points": 2.5, "rng": 0}, "max_points"),
     (GOOD, {"max_points": 2}, "rng"),

@@ -97,6 +97,13 @@ def test_centre_leaves_its_argument_alone_and_takes_one_pass_of_memory():
     assert peak < 1.5 * K.nbytes
 
 
+def test_centre_computes_in_double_precision():
+    """Means of single-precision numbers are not rounded to single precision."""
+    K = Gaussian(1.0)(sample(7)).astype(np.float32)
+    assert np.array_equal(centre(K), centre(K.astype(float)))
+    assert np.array_equal(centre(np.eye(2, dtype=bool)), [[0.5, -0.5], [-0.5, 0.5]])
+
+
 @pytest.mark.parametrize(
     "K", [np.ones((2, 3)), [1.0], 3.0, [[np.nan]], [], [["a"]], [[1.0, 2.0], [3.0]],
           np.full((2, 2), 1.7e308), np.ones((2, 2, 2)), [[1j]]])
@@ -363,6 +370,12 @@ def test_the_first_uncentred_component_of_a_positive_kernel_is_positive():
     """ex-kpca-perron."""
     f = kernel_pca(Gaussian(0.5), sample(20), 1, centred=False).components[0]
     assert (f.weights > 0).all() and (f(sample(50, seed=1)) > 0).all()
+    # Centred, a Gaussian component has integral zero; that of xy is x.
+    f = kernel_pca(Gaussian(0.5), sample(20, 1), 1).components[0]
+    grid = np.linspace(-8, 8, 4001)
+    assert abs(f(grid).sum() * (grid[1] - grid[0])) < 1e-9 < abs(f(grid)).max()
+    f = kernel_pca(Linear(), [1.0, 2.0, 4.0], 1).components[0]
+    assert np.allclose(f([0.5, 1.0, 7.0]), [0.5, 1.0, 7.0])
 
 
 def test_repeated_points_are_points_with_weights():
@@ -435,6 +448,14 @@ def test_a_zero_kernel_has_no_components():
     for options in ({}, {"solver": "iterative"}, {"rank": 2}):
         with pytest.raises(ValueError, match="X must have features that vary"):
             kernel_pca(0.0 * Gaussian(1.0), sample(5), 1, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": "iterative"}, {"rank": 3}])
+def test_values_next_to_the_smallest_numbers(options):
+    """Squares of 1e-155 have few digits left, but they do not overflow on division."""
+    X = np.array([1.0, 2.0, -1.0, 3.0]) * 1e-155
+    assert np.allclose(kernel_pca(Linear(), X, 1, **options).eigenvalues * 1e300,
+                       2.1875e-10, rtol=1e-6, atol=0)
 
 
 # -- Many points ----------------------------------------------------------
@@ -750,12 +771,46 @@ def test_a_denominator_that_vanishes_does_no_harm():
     assert np.allclose(preimage(f, 0.7), best, atol=1e-5)
 
 
+@pytest.mark.parametrize("points, weights, start", [
+    ([-1.8, 0.6, -1.5, 2.9], [-0.2, 0.5, -0.9, -0.6], 0.8),
+    ([-0.6, -1.6, 1.8, 2.9], [0.0, -0.6, 0.1, -0.2], 0.9),
+    ([-3.0, -0.9], [-0.9, 0.1], -0.5),
+    ([1.9, -1.5, 0.1], [0.1, 0.9, -0.7], 2.3),
+])
+def test_the_safe_denominator_is_needed(points, weights, start):
+    """thm-preimage-step: with the positive part of D* alone these fall or circle."""
+    f = RKHSFunction(Gaussian(1.0), points, weights)
+    z = preimage(f, start, max_steps=300)
+    assert f(z)[0] >= f([start])[0] > 0
+
+
 def test_a_start_that_sees_nothing_is_replaced_by_the_best_point():
     """alg-preimage, step 1."""
     f = RKHSFunction(Gaussian(1.0), [0.0, 10.0, 20.0], [1.0, 3.0, -2.0])
     for lost in (-1e3, 20.0, 1e200):
         assert np.allclose(preimage(f, lost), [10.0])
     assert np.allclose(preimage(f, 1.0), [0.0], atol=1e-8)      # not lost
+
+
+def test_a_faint_start_is_kept_where_no_point_is_better():
+    """alg-preimage, step 1: f < 0 at both points, and positive to their right."""
+    f = RKHSFunction(Gaussian(1.0), [0.0, 0.5], [-1.0, 0.85])
+    assert f([0.0, 0.5]).max() < 0 < f([7.2])[0] < 1e-9
+    assert np.allclose(preimage(f, 7.2), preimage(f, 2.0), atol=1e-5)
+
+
+def test_without_a_start_the_best_point_is_taken():
+    f = RKHSFunction(Gaussian(1.0), [0.0, 10.0, 20.0], [1.0, 3.0, 2.0])
+    assert np.allclose(preimage(f), [10.0], atol=1e-8)
+
+
+def test_rounding_ends_the_iteration_where_the_tolerance_cannot():
+    """The gradient is known up to the rounding of its terms only."""
+    f = expansion(3)
+    start = f.points[np.argmax(f(f.points))] + 1e6
+    far = RKHSFunction(f.kernel, f.points + 1e6, f.weights)
+    z = preimage(far, start, tol=1e-100, max_steps=100)
+    assert np.allclose(z, preimage(far, start), atol=1e-5)
 
 
 def test_many_signed_weights_in_a_flat_place():
@@ -800,9 +855,25 @@ def test_a_function_without_maximum_has_no_pre_image():
         preimage(0 * f, 0.5)
 
 
+def test_denoise_names_its_own_argument_where_a_projection_vanishes():
+    """Uncentred, the projection of a point far from all data is zero."""
+    pca = kernel_pca(Gaussian(1.0), sample(6), 2, centred=False)
+    with pytest.raises(ValueError, match="T must have projections that are positive"):
+        denoise(pca, [[50.0, 50.0]])
+
+
 def test_impatience_is_reported():
     with pytest.raises(ValueError, match="max_steps must be larger: after 2 .* 1 of 1"):
         preimage(expansion(3, signed=False), [2.0, 2.0], max_steps=2)
+
+
+def test_steps_are_counted(monkeypatch):
+    """One look at the start by each of two functions, and one for every step."""
+    calls, slope = [], chapter._slope
+    monkeypatch.setattr(chapter, "_slope", lambda *a: calls.append(1) or slope(*a))
+    with pytest.raises(ValueError, match="max_steps"):
+        preimage(expansion(3, signed=False), [2.0, 2.0], max_steps=3)
+    assert len(calls) == 2 + 3
 
 
 @pytest.mark.parametrize("start", [[1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], "here", [np.nan, 0.0],
@@ -957,6 +1028,10 @@ def test_the_record_cannot_be_changed_from_outside():
     for values in (pca.weights, pca.eigenvalues, pca.offsets, pca.mean_weights):
         with pytest.raises(ValueError, match="read-only"):
             values[0] = 1.0
+    weights = np.ones((6, 2))
+    other = replace(pca, weights=weights)
+    weights[0] = 7
+    assert other.weights[0, 0] == 1
     with pytest.raises(FrozenInstanceError):
         pca.variance = 1.0
     assert repr(pca) == "PrincipalComponents(Gaussian(sigma=1.0), r=2)"
@@ -965,7 +1040,7 @@ def test_the_record_cannot_be_changed_from_outside():
 @pytest.mark.parametrize("name, bad", [
     ("weights", np.ones((5, 2))), ("weights", np.full((6, 2), np.nan)), ("weights", np.ones(6)),
     ("mean_weights", np.ones(5)), ("offsets", np.ones(3)), ("offsets", np.ones((2, 1))),
-    ("eigenvalues", [[0.1, 0.2]])])
+    ("eigenvalues", [[0.1, 0.2]]), ("variance", "a"), ("variance", np.nan), ("variance", -1.0)])
 def test_the_record_checks_its_parts(name, bad):
     pca = kernel_pca(Gaussian(1.0), sample(6), 2)
     with pytest.raises(ValueError, match="weights" if name == "mean_weights" else name):

@@ -63,6 +63,16 @@ def balanced(rng, y, C):
     return alpha
 
 
+# -- Size -----------------------------------------------------------------
+
+
+def test_two_thousand_points_and_a_large_C():
+    """lem-svm-gap: the solver recovers where its steps become short."""
+    X, y = sample(2000, noise=0.5)
+    machine = svm(Gaussian(1.0), X, y, 100.0)
+    assert machine.gap < 1e-9 * machine.primal
+
+
 # -- Margins ---------------------------------------------------------------
 
 
@@ -280,6 +290,13 @@ def test_the_hidden_solver_needs_no_luck():
     u, lam = np.ones(4), np.zeros(1)
     found, price = module._finish(Q, np.ones(4), A, np.zeros(1), 1e6, u, lam)
     assert np.allclose(found, 1) and np.allclose(price, 0)
+    # A gradient of rounding errors says nothing about bounds, and weights of 0 are no answer.
+    A_odd, best = np.array([[1.0, 1.0, 1.0, -1.0]]), np.array([0.5, 0.5, 0.5, 1.5])
+    for seed in range(5):
+        noise = 1e-15 * np.random.default_rng(seed).normal(size=4)
+        found, price = module._finish(Q, np.ones(4), A_odd, np.zeros(1), 1e6, best + noise,
+                                      np.array([0.5 + 2e-16]))
+        assert np.allclose(found, best, atol=1e-12) and np.isclose(price[0], 0.5)
     # From just inside the bounds to the bounds.
     q = np.array([2.0, -1.0, 0.5, 9.0])
     u, lam = np.array([2.0 - 1e-9, 1e-9, 1e-9, 2.0 - 1e-9]), np.array([-0.7])
@@ -894,6 +911,35 @@ def test_an_indefinite_function_breaks_weak_duality_and_is_refused():
                 fit(kernel, [0.0, 0.8, 1.6], [-1, 1, 1], parameter)
 
 
+def test_an_indefinite_function_is_refused_where_the_weights_need_no_solver():
+    """thm-svm-dual: a small C, the largest ν and a single class fix the weights at once."""
+    box = FunctionKernel(lambda s, t: float(abs(s - t) <= 1))
+    x, even, odd = [0.0, 0.8, 1.6, 2.4], [-1, 1, -1, 1], [-1, 1, 1, 1]
+    for call in (lambda: svm(box, x, even, 0.01), lambda: svm(box, x, odd, 0.01),
+                 lambda: svm(box, x, [1] * 4, 1.0), lambda: nu_svm(box, x, even, 1.0),
+                 lambda: nu_svm(box, x, odd, 1.0, offset=False)):
+        with pytest.raises(ValueError, match="^kernel must be positive definite"):
+            call()
+
+
+def test_an_indefinite_function_does_not_hide_behind_a_thin_factor():
+    """thm-pivoted-cholesky: with diagonal entries of zero the trace of what is left is zero."""
+    hollow = FunctionKernel(lambda s, t: float(s == t < 10) + 0.5 * float(s != t and s + t > 40))
+    labels = np.where(np.random.default_rng(0).uniform(size=300) < 0.5, 1, -1)
+    with pytest.raises(ValueError, match="^kernel must be positive definite"):
+        svm(hollow, np.arange(300.0), labels, 1.0)
+
+
+def test_a_hard_margin_never_claims_more_than_it_has(monkeypatch):
+    """thm-svm-hard: ‖f‖²/2 bounds the minimum from above only if all m_i >= 1."""
+    X, y = separable(20)
+    _, labels, Q, _ = module._data(Linear(), X, y)
+    alpha, b = module._rigid(Q, labels, True)
+    assert np.min(Q @ alpha + labels * b) >= 1
+    monkeypatch.setattr(module, "range", lambda n: (), raising=False)
+    assert module._rigid(Q, labels, True) is None
+
+
 def test_the_record_cannot_be_changed_from_outside():
     """thm-svm-dual: a frozen record with its own arrays."""
     X, y = sample(10)
@@ -916,8 +962,9 @@ def test_the_record_cannot_be_changed_from_outside():
         SVM("f", 0.0, (0.0, 0.0), alpha, 1.0, np.zeros(2), 0.0, 0.0, 0.0)
     with pytest.raises(ValueError, match="^margins "):
         SVM(machine.function, 0.0, (0.0, 0.0), alpha, 1.0, np.zeros(3), 0.0, 0.0, 0.0)
-    with pytest.raises(ValueError, match="^alpha "):
-        SVM(machine.function, 0.0, (0.0, 0.0), [np.nan], 1.0, np.zeros(1), 0.0, 0.0, 0.0)
+    for bad in ([np.nan], 3.0, None, [[1.0]]):
+        with pytest.raises(ValueError, match="^alpha "):
+            SVM(machine.function, 0.0, (0.0, 0.0), bad, 1.0, np.zeros(1), 0.0, 0.0, 0.0)
 
 
 def test_a_decision_of_zero_is_called_plus_one():

@@ -1,0 +1,835 @@
+"""HSIC: one number for dependence
+
+The exported cells of the chapter ``book/hsic.ipynb``, in its order.
+"""
+# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
+# below, then `make untangle`. `make test` fails while the two differ.
+
+# %% [1] HSIC: one number for dependence
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from numbers import Rational
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+from scipy.special import gammaincc
+
+from rkhs_lit.bochner import _generator, pivoted_cholesky
+from rkhs_lit.cross_covariance import _named_space, _power
+from rkhs_lit.kernels import (Gaussian, Kernel, _finite, _nonnegative,
+                              _whole, as_points, as_sequence, gram_dot,
+                              reduce_tiles)
+from rkhs_lit.mean_embedding import (GaussianEmbedding, _covariance_matrix,
+                                     embedding_distance)
+from rkhs_lit.mmd import PermutationTest, _number, permutation_pvalue
+from rkhs_lit.pca import centre
+
+
+# %% [2] The biased estimate
+class _Sums(NamedTuple):
+    """What one pass over two symmetric matrices leaves."""
+
+    scale: float              # of K times that of L
+    rows_k: np.ndarray        # K 1
+    rows_l: np.ndarray        # L 1
+    diagonal_k: np.ndarray
+    diagonal_l: np.ndarray
+    kl: float                 # the sum of K_ij L_ij
+    kk: float = 0.0           # the sum of K_ij²
+    ll: float = 0.0
+
+
+def _v_statistic(s):
+    """A_b - 2 B_b + D_b (:prf:ref:`thm-hsic-biased`)."""
+    n = len(s.rows_k)
+    return (s.kl - 2 * (s.rows_k @ s.rows_l) / n
+            + s.rows_k.sum() * s.rows_l.sum() / n**2) / n**2
+
+
+# %% [3] The biased estimate
+def _fractions(K):
+    """An array of Python's exact numbers as fractions, or None."""
+    if not (isinstance(K, np.ndarray) and K.dtype == object and K.size
+            and all(isinstance(v, Rational) for v in K.flat)):
+        return None
+    exact = np.empty(K.shape, dtype=object)
+    exact.flat = [Fraction(v) for v in K.flat]
+    return exact
+
+
+def _square_matrix(K, name):
+    """The matrix divided by its scale, and the scale."""
+    exact = _fractions(K)
+    matrix, scale = as_points(K, name) if exact is None else exact, 1
+    if np.ndim(K) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} must be a square Gram matrix, got shape "
+                         f"{np.shape(K)}")
+    if exact is None:
+        scale = _power(float(max(matrix.max(), -matrix.min()))) or 1.0
+        matrix = matrix / scale
+    if np.any(abs(matrix - matrix.T) > (0 if exact is not None else 1e-8)):
+        raise ValueError(f"{name} must be symmetric, as Gram matrices are")
+    return matrix, scale
+
+
+def _gram_sums(K, L, least, *, squares=False):
+    (K, a), (L, b) = _square_matrix(K, "K"), _square_matrix(L, "L")
+    n = len(K)
+    if len(L) != n:
+        raise ValueError(f"L must have the shape of K, ({n}, {n}), got "
+                         f"{L.shape}")
+    if n < least:
+        raise ValueError(f"K must belong to at least {least} points, got "
+                         f"{n}")
+    if K.dtype == object and L.dtype == object:
+        a = b = Fraction(1)
+    else:
+        K, L = (M.astype(float) - float(M.mean()) for M in (K, L))
+    sums = [np.vdot(M, N) for M, N in
+            ([(K, L), (K, K), (L, L)] if squares else [(K, L)])]
+    return _Sums(a * b, K.sum(axis=1), L.sum(axis=1), K.diagonal(),
+                 L.diagonal(), *sums)
+
+
+# %% [4] The biased estimate
+def _result(value, scale, *, square=False, size=0.0, names="K and L"):
+    """The value in the units of the kernels, checked."""
+    exact = isinstance(value, Fraction)
+    # 1e-8 allows for kernels that are computed to eight digits.
+    if square and value < (0 if exact else -1e-8 * size - 1e-12):
+        raise ValueError(f"{names} must be positive definite, but the "
+                         f"squared norm is {float(value) * scale:.6g}")
+    if exact:
+        return value
+    with np.errstate(over="ignore"):
+        value = float(max(value, 0.0) if square else value) * scale
+    if not math.isfinite(value):
+        raise ValueError(f"{names} are too large: HSIC overflows")
+    return value
+
+
+def _traces(s):
+    """tr(K~) / n and tr(L~) / n; their product bounds HSIC_b."""
+    n = len(s.rows_k)
+    return (float(s.diagonal_k.sum() - s.rows_k.sum() / n) / n,
+            float(s.diagonal_l.sum() - s.rows_l.sum() / n) / n)
+
+
+# %% [5] The biased estimate
+def hsic_biased(K, L) -> float | Fraction:
+    """The estimate tr(K H L H) / n² of HSIC from two Gram matrices
+    (:prf:ref:`thm-hsic-biased`).
+
+    Parameters
+    ----------
+    K, L : (n, n) arrays
+        Gram matrices of the first and of the second variable. Two
+        arrays of Python integers or fractions (``dtype=object``) are
+        treated exactly.
+
+    Returns
+    -------
+    float
+        The squared Hilbert–Schmidt norm of the empirical
+        cross-covariance operator: not negative. A Fraction if K and L
+        are exact.
+
+    Examples
+    --------
+    >>> K = [[1.0, 0.0], [0.0, 1.0]]
+    >>> hsic_biased(K, K)
+    0.25
+    """
+    s = _gram_sums(K, L, 1)
+    return _result(_v_statistic(s), s.scale, square=True,
+                   size=abs(math.prod(_traces(s))))
+
+
+# %% [6] Unbiased, by counting
+def _u_statistic(s):
+    """(S - 2 T / (n-2) + U / ((n-1)(n-2))) / (n (n-3))
+    (:prf:ref:`thm-hsic-unbiased`)."""
+    n = len(s.rows_k)
+    a, b = s.rows_k - s.diagonal_k, s.rows_l - s.diagonal_l
+    S, T, U = (s.kl - s.diagonal_k @ s.diagonal_l, a @ b,
+               a.sum() * b.sum())
+    return (S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2))) / (n * (n - 3))
+
+
+def hsic_unbiased(K, L) -> float | Fraction:
+    """Unbiased estimate of HSIC from two Gram matrices, in O(n²)
+    (:prf:ref:`thm-hsic-unbiased`).
+
+    Parameters
+    ----------
+    K, L : (n, n) arrays
+        Gram matrices of at least four pairs; their diagonals are not
+        used. Two arrays of Python integers or fractions
+        (``dtype=object``) are treated exactly.
+
+    Returns
+    -------
+    float
+        The average over all tuples of distinct indices. Often negative
+        for independent variables, because its mean is then 0. A
+        Fraction if K and L are exact.
+
+    Examples
+    --------
+    >>> K = np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1],
+    ...               [0, 0, 1, 0]], dtype=object)
+    >>> hsic_unbiased(K, K)
+    Fraction(2, 3)
+    """
+    s = _gram_sums(K, L, 4)
+    return _result(_u_statistic(s), s.scale)
+
+
+# %% [7] Normal variables: a closed form
+def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
+                  split: int = 1) -> float:
+    """HSIC of a normal vector (X, Y) for Gaussian kernels, in closed
+    form (:prf:ref:`prop-hsic-gaussian`).
+
+    Parameters
+    ----------
+    k, l : Gaussian
+        The kernels of X and of Y.
+    covariance : (d, d) array
+        Of the vector that has the coordinates of X first.
+    split : int
+        The number of coordinates of X.
+
+    Returns
+    -------
+    float
+        The squared Hilbert–Schmidt norm of the population's operator.
+
+    Examples
+    --------
+    >>> S = [[1.0, 0.5], [0.5, 1.0]]
+    >>> round(hsic_gaussian(Gaussian(1.0), Gaussian(1.0), S), 6)
+    0.010763
+    """
+    for name, kernel in (("k", k), ("l", l)):
+        if not isinstance(kernel, Gaussian):
+            raise ValueError(f"{name} must be Gaussian, got {kernel}")
+    d = len(as_points(covariance, "covariance"))
+    S = _covariance_matrix(covariance, d)
+    split = _whole(split, "split", 1)
+    if split >= d:
+        raise ValueError(f"split must leave a coordinate for Y: less than "
+                         f"{d}, got {split}")
+    widths = np.where(np.arange(d) < split, k.sigma, l.sigma)
+    with np.errstate(over="ignore"):
+        S = S / widths / widths[:, None]
+    apart = S.copy()
+    apart[:split, split:] = apart[split:, :split] = 0.0
+    joint, product = (GaussianEmbedding(Gaussian(1.0), np.zeros(d), M)
+                      for M in (S, apart))
+    return embedding_distance(joint, product) ** 2
+
+
+# %% [8] As many pairs as you like
+def _tile_sums(k, l, X, Y, *, squares=False):
+    """The sums of two Gram matrices, a tile at a time."""
+    (a, c, dk), (b, d, dl) = _level(k, X, "k"), _level(l, Y, "l")
+
+    def visit(total, i, j):
+        K, L = k._block(X[i], X[j]) / a, l._block(Y[i], Y[j]) / b
+        K -= c
+        L -= d
+        for row, M in enumerate((K, L)):
+            total[row, i] += M.sum(axis=1)
+            if i != j:
+                total[row, j] += M.sum(axis=0)
+        twice = 1 if i == j else 2
+        for row, (M, N) in enumerate([(K, L), (K, K), (L, L)][:len(total)
+                                                              - 2]):
+            total[row + 2, i] += twice * np.einsum("ij,ij->i", M, N)
+
+    rows = 5 if squares else 3
+    total = reduce_tiles(visit, lambda: np.zeros((rows, len(X))), len(X))
+    sums = [float(row.sum()) for row in total[2:]]
+    return _Sums(a * b, total[0], total[1], dk / a - c, dl / b - d, *sums)
+
+
+# %% [9] As many pairs as you like
+def _level(kernel, X, name):
+    """A scale, a typical value in units of it, and the diagonal."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        diagonal = _finite(np.asarray(kernel._diag(X), float), name)
+    if diagonal.min() < 0:
+        raise ValueError(f"{name} must be positive definite, but at two "
+                         f"equal points it is {diagonal.min():.6g}")
+    scale = _power(float(diagonal.max())) or 1.0
+    few = kernel._block(X[:100], X[:100]) / scale
+    return scale, float(few.mean()), diagonal
+
+
+def _paired(k, l, X, Y, least):
+    """Both lists of points as the kernels want them."""
+    prepared = []
+    for name, kernel, points, letter in (("k", k, X, "X"),
+                                         ("l", l, Y, "Y")):
+        _named_space(kernel, name)
+        try:
+            prepared.append(kernel._prepare(points, letter))
+        except ValueError as error:
+            if str(error).startswith(letter):
+                raise
+            raise ValueError(f"{letter} does not suit {name}: {error}"
+                             ) from None
+    n, m = map(len, prepared)
+    if n != m:
+        raise ValueError(f"Y must have as many points as X ({n}), got {m}")
+    if n < least:
+        raise ValueError(f"X must hold at least {least} points, got {n}")
+    return prepared
+
+
+# %% [10] As many pairs as you like
+def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
+    """HSIC estimated from pairs of points, in tiles
+    (:prf:ref:`thm-hsic-unbiased`, :prf:ref:`thm-hsic-biased`).
+
+    Parameters
+    ----------
+    k, l : Kernel
+        Positive definite, on any kind of points.
+    X, Y : sequences of n points
+        The pairs (x_i, y_i).
+    unbiased : bool
+        Whether to average over distinct indices, for n >= 4, or over
+        all of them.
+
+    Returns
+    -------
+    float
+        As `hsic_unbiased` or `hsic_biased` of the two Gram matrices,
+        which are never stored.
+
+    Examples
+    --------
+    >>> from rkhs_lit.kernels import Linear
+    >>> x = [0.0, 1.0, 2.0, 3.0, 4.0]
+    >>> hsic(Linear(), Linear(), x, x, unbiased=False)    # variance²
+    4.0
+    """
+    if not isinstance(unbiased, (bool, np.bool_)):
+        raise ValueError("unbiased must be True or False, got "
+                         f"{unbiased!r}")
+    X, Y = _paired(k, l, X, Y, 4 if unbiased else 1)
+    s = _tile_sums(k, l, X, Y)
+    if unbiased:
+        return _result(_u_statistic(s), s.scale, names="k and l")
+    return _result(_v_statistic(s), s.scale, square=True, names="k and l",
+                   size=abs(math.prod(_traces(s))))
+
+
+# %% [11] Fast permutations
+def _factor(kernel, X, scale, name):
+    """A centred factor of K / scale and the trace of what it misses;
+    None if it misses too much, because its rank is limited."""
+    limit = math.ceil(8 * math.sqrt(len(X)))
+    try:
+        F = pivoted_cholesky(kernel, X, tol=1e-12, max_rank=limit)
+    except ValueError as error:
+        raise ValueError(str(error).replace("kernel", name, 1)) from None
+    F = F / math.sqrt(scale)
+    missed = float(kernel.diag(X).sum() / scale - np.sum(F**2))
+    F -= F.mean(axis=0)
+    return (F, max(missed, 0.0)) if missed <= 1e-8 * np.sum(F**2) else None
+
+
+def _by_factors(F, G, orders):
+    """‖F' P G‖² for the permutation P of each row of orders."""
+    step = max(1, 2**19 // max(1, G.size))
+    values = [np.matmul(F.T, G[orders[b:b + step]])
+              for b in range(0, len(orders), step)]
+    return np.concatenate([np.einsum("bij,bij->b", V, V) for V in values])
+
+
+# %% [12] Fast permutations
+def _by_matrices(K, L, orders):
+    """Σ K_ij L_π(i)π(j) for each row π of orders."""
+    def visit(total, rows, _):
+        for b in range(rows.start, rows.stop):
+            order = orders[b]
+            for a in range(0, len(K), 64):
+                some = L[order[a:a + 64]].take(order[a:], axis=1)
+                part = K[a:a + 64, a:]
+                total[b] += (2 * np.einsum("ij,ij->", part, some)
+                             - np.einsum("ij,ij->", part[:, :64],
+                                         some[:, :64]))
+
+    return reduce_tiles(visit, lambda: np.zeros(len(orders)),
+                        len(orders), 1)
+
+
+# %% [13] Fast permutations
+def _permuted(k, l, X, Y):
+    """A function of permutations with the statistics n² T / scale; a
+    bound for them; what counts as a tie; the scale."""
+    n, eps = len(X), np.finfo(float).eps
+    a, b = (_power(float(kernel.diag(Z).max())) or 1.0
+            for kernel, Z in ((k, X), (l, Y)))
+    first, second = _factor(k, X, a, "k"), None
+    if first is not None:
+        second = _factor(l, Y, b, "l")
+    if second is not None and (first[0].shape[1] * second[0].shape[1]
+                               <= 16 * n):
+        (F, e), (G, f) = first, second
+        p, q = np.linalg.norm(F.T @ F), np.linalg.norm(G.T @ G)
+        delta = e * q + f * p + e * f
+        statistics = partial(_by_factors, F, G)
+    else:
+        K, L = centre(k(X) / a), centre(l(Y) / b)
+        p, q, delta = np.linalg.norm(K), np.linalg.norm(L), 0.0
+        statistics = partial(_by_matrices, K, L)
+    ties = (1e-10 + 4 * n * eps) * p * q + 16 * n * eps * (p + q) + delta
+    return statistics, float(p * q), float(ties), a * b
+
+
+def _random_permutations(statistics, n, B, rng):
+    null = np.empty(B)
+    for b in range(0, B, 256):
+        rows = np.tile(np.arange(n), (min(256, B - b), 1))
+        null[b:b + 256] = statistics(rng.permuted(rows, axis=1))
+    return null
+
+
+# %% [14] Fast permutations
+def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int,
+              rng) -> PermutationTest:
+    """Test whether two variables are independent
+    (:prf:ref:`cor-hsic-level`).
+
+    The statistic is the biased estimate. Where both kernels have a
+    small rank on the points, a permutation takes O(n r s) operations
+    (:prf:ref:`prop-hsic-factors`), otherwise O(n²) and two stored
+    Gram matrices. `hsic_gamma_test` stores none.
+
+    Parameters
+    ----------
+    k, l : Kernel
+        On any kind of points. They may be chosen by looking at the
+        points of X and at those of Y, but not at who is paired with
+        whom.
+    X, Y : sequences of n points
+        The pairs (x_i, y_i).
+    n_permutations : int
+        The number B of random permutations of Y.
+    rng : seed or numpy.random.Generator
+
+    Returns
+    -------
+    PermutationTest
+        For independent variables the p-value is at most α with a
+        probability of at most α, for every n and B.
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 30)
+    >>> hsic_test(Gaussian(0.5), Gaussian(0.5), x, x**2,
+    ...           n_permutations=199, rng=0).pvalue
+    0.005
+    """
+    n = len(_paired(k, l, X, Y, 1)[0])
+    B, rng = _whole(n_permutations, "n_permutations", 1), _generator(rng)
+    statistics, bound, ties, scale = _permuted(k, l, X, Y)
+    actual = float(statistics(np.arange(n)[None])[0])
+    null = _random_permutations(statistics, n, B, rng)
+    if min(actual, null.min()) < -1e-8 * bound - ties:
+        raise ValueError("k and l must be positive definite, but the "
+                         "squared norm is negative")
+    pvalue = permutation_pvalue(actual, null, tol=ties)
+    units = _result(1 / n**2, scale, names="k and l")
+    return PermutationTest(max(actual, 0.0) * units, pvalue,
+                           np.maximum(null, 0.0) * units)
+
+
+# %% [15] The null distribution without permutations
+def _centred_sums(rows, diagonal, squares):
+    """t, q and s of a centred matrix, from sums of the matrix."""
+    n = len(rows)
+    d = diagonal - 2 * rows / n + rows.sum() / n**2
+    return (d.sum(), (d * d).sum(),
+            squares - 2 * (rows @ rows) / n + rows.sum() ** 2 / n**2)
+
+
+def _null_moments(s):
+    """Mean and variance of T (:prf:ref:`thm-hsic-null-moments`)."""
+    n = len(s.rows_k)
+    t, q, s_k = _centred_sums(s.rows_k, s.diagonal_k, s.kk)
+    u, v, s_l = _centred_sums(s.rows_l, s.diagonal_l, s.ll)
+    two, three, four = (math.perm(n, p) for p in (2, 3, 4))
+    mean = t * u / (n - 1)
+    second = (q * v / n
+              + ((t * t - q) * (u * u - v) + 2 * (s_k - q) * (s_l - v)
+                 + 4 * q * v) / two
+              + (2 * (2 * q - t * t) * (2 * v - u * u)
+                 + 4 * (2 * q - s_k) * (2 * v - s_l)) / three
+              + (t * t + 2 * s_k - 6 * q) * (u * u + 2 * s_l - 6 * v)
+              / four)
+    return mean / n**2, (second - mean * mean) / n**4
+
+
+# %% [16] The null distribution without permutations
+def hsic_null_moments(K, L) -> tuple[float, float]:
+    """Mean and variance of the biased estimate over all permutations
+    of the pairs, in O(n²) (:prf:ref:`thm-hsic-null-moments`).
+
+    Parameters
+    ----------
+    K, L : (n, n) arrays
+        Gram matrices of at least four pairs. Two arrays of Python
+        integers or fractions (``dtype=object``) are treated exactly.
+
+    Returns
+    -------
+    mean, variance : float
+        Over the n! values of ``hsic_biased(K, L[pi][:, pi])``.
+
+    Examples
+    --------
+    >>> K = np.diag([3, 0, 0, 0]).astype(object)
+    >>> hsic_null_moments(K, K)
+    (Fraction(27, 256), Fraction(243, 16384))
+    """
+    s = _gram_sums(K, L, 4, squares=True)
+    mean, variance = _null_moments(s)
+    if not isinstance(variance, Fraction):
+        variance = max(variance, 0.0)
+    return (_result(mean, s.scale),
+            _result(_result(variance, s.scale), s.scale))
+
+
+# %% [17] The gamma approximation
+@dataclass(frozen=True)
+class GammaTest:
+    """What a test with the gamma approximation has found
+    (:prf:ref:`thm-hsic-null-moments`).
+
+    Attributes
+    ----------
+    statistic : float
+        The value of the actual sample.
+    pvalue : float
+        The probability that a gamma variable is at least as large.
+    mean : float
+        Exact mean of the statistic over all permutations.
+    std : float
+        Exact standard deviation over all permutations.
+    """
+
+    statistic: float
+    pvalue: float
+    mean: float
+    std: float
+
+    def __post_init__(self):
+        for name in ("statistic", "pvalue", "mean", "std"):
+            object.__setattr__(self, name, _number(getattr(self, name),
+                                                   name))
+        if not 0 <= self.pvalue <= 1:
+            raise ValueError(f"pvalue must be in [0, 1], got {self.pvalue}")
+
+
+# %% [18] The gamma approximation
+def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
+    """Test of independence without permutations: exact mean and
+    variance (:prf:ref:`thm-hsic-null-moments`), gamma tail.
+
+    Parameters
+    ----------
+    k, l : Kernel
+        On any kind of points.
+    X, Y : sequences of n >= 4 points
+        The pairs (x_i, y_i).
+
+    Returns
+    -------
+    GammaTest
+        With an approximate p-value: its level is not guaranteed, as
+        that of `hsic_test` is. Computed in tiles, for any n.
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 30)
+    >>> hsic_gamma_test(Gaussian(0.5), Gaussian(0.5), x, x**2).pvalue < 1e-4
+    True
+    """
+    X, Y = _paired(k, l, X, Y, 4)
+    s = _tile_sums(k, l, X, Y, squares=True)
+    traces, names = _traces(s), "k and l"
+    T = _result(_v_statistic(s), 1.0, square=True, names=names,
+                size=abs(math.prod(traces)))
+    mean, variance = (max(moment, 0.0) for moment in _null_moments(s))
+    pvalue = 1.0
+    # Below this all permutations give the same, up to rounding.
+    if min(traces) > 1e-14 and variance > 1e-13 * mean**2:
+        pvalue = float(gammaincc(mean**2 / variance, T * mean / variance))
+    return GammaTest(*(_result(value, scale, names=names)
+                       for value, scale in (
+                           (T, s.scale), (pvalue, 1.0), (mean, s.scale),
+                           (math.sqrt(variance), s.scale))))
+
+
+# %% [19] Two classes
+def balanced_labels(y) -> np.ndarray:
+    """Numbers for two classes: 1/n₊ and -1/n₋, with sum zero
+    (:prf:ref:`thm-balanced-labels`).
+
+    Parameters
+    ----------
+    y : sequence of n labels
+        Numbers or strings, with exactly two different values.
+
+    Returns
+    -------
+    (n,) array
+        1/n₊ where y has the larger of its values, -1/n₋ elsewhere.
+
+    Examples
+    --------
+    >>> balanced_labels(["no", "yes", "no", "no"]).round(3)
+    array([-0.333,  1.   , -0.333, -0.333])
+    """
+    labels = np.asarray(as_sequence(y, "y"))
+    if labels.ndim != 1 or labels.dtype.kind not in "biufUS":
+        raise ValueError("y must be a list of numbers or of strings, got "
+                         f"shape {labels.shape} of {labels.dtype}")
+    classes, which = np.unique(labels, return_inverse=True)
+    if len(classes) != 2 or (labels.dtype.kind == "f"
+                             and not np.isfinite(labels).all()):
+        raise ValueError("y must have exactly two different values, got "
+                         f"{len(classes)}")
+    plus = which == 1
+    return np.where(plus, 1 / plus.sum(), -1 / (~plus).sum())
+
+
+# %% [20] Greedy selection
+@dataclass(frozen=True)
+class FeatureSelection:
+    """Features that keep HSIC large (:prf:ref:`thm-hsic-unbiased`).
+
+    Attributes
+    ----------
+    features : tuple of int
+        The selected columns, in increasing order.
+    path : tuple of int
+        The columns in the order in which they were added or removed.
+    values : tuple of float
+        The unbiased HSIC of the set after each of these steps.
+    """
+
+    features: tuple[int, ...]
+    path: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+# %% [21] Greedy selection
+def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
+                    direction: str = "backward") -> FeatureSelection:
+    """Greedy selection of the columns of X on which Y depends most
+    (:prf:ref:`thm-hsic-unbiased`).
+
+    Parameters
+    ----------
+    k : Kernel
+        On vectors of any length: it is applied to columns of X.
+    l : Kernel
+    X : (n, d) array
+    Y : sequence of n points
+        n at least 4.
+    n_features : int
+        How many columns to select, from 1 to d.
+    direction : "backward" or "forward"
+        Remove columns from all, or add columns to none. Backward finds
+        columns that matter together only.
+
+    Returns
+    -------
+    FeatureSelection
+    """
+    X = as_points(X)
+    d, m = X.shape[1], _whole(n_features, "n_features", 1)
+    if m > d:
+        raise ValueError(f"n_features must be at most {d}, the number of "
+                         f"columns of X, got {m}")
+    if direction not in ("backward", "forward"):
+        raise ValueError("direction must be 'backward' or 'forward', got "
+                         f"{direction!r}")
+    forward = direction == "forward"
+    chosen, path, values = set() if forward else {*range(d)}, [], []
+    _paired(k, l, X, Y, 4)
+    while len(chosen) != m:
+        steps = [a for a in range(d) if (a in chosen) != forward]
+        scores = [hsic(k, l, X[:, sorted(chosen ^ {a})], Y) for a in steps]
+        best = int(np.argmax(scores))
+        chosen ^= {steps[best]}
+        path.append(steps[best])
+        values.append(scores[best])
+    return FeatureSelection(tuple(sorted(chosen)), tuple(path),
+                            tuple(values))
+
+
+# %% [22] Unmixing
+def _pull(k, u, v):
+    """HSIC_b and its derivatives by u and by v
+    (:prf:ref:`prop-unmix-gradient`)."""
+    n, one = len(u), np.ones(len(u))
+    p, q = (gram_dot(k, z, None, one) / n for z in (u, v))
+    U, V = u[:, None], v[:, None]
+
+    def visit(total, i, j):
+        K, L = k._block(U[i], U[j]), k._block(V[i], V[j])
+        tilted = (K * (L - np.add.outer(q[i] - q.mean(), q[j])),
+                  L * (K - np.add.outer(p[i] - p.mean(), p[j])))
+        for row, (M, z) in enumerate(zip(tilted, (u, v))):
+            total[row, i] += M.sum(axis=1)
+            total[row + 2, i] += np.einsum("ij,j->i", M, z[j])
+            if i != j:
+                total[row, j] += M.sum(axis=0)
+                total[row + 2, j] += np.einsum("ij,i->j", M, z[i])
+
+    total = reduce_tiles(visit, lambda: np.zeros((4, n)), n)
+    slopes = [-2 / (n * k.sigma) ** 2 * (z * ones - pulled)
+              for z, ones, pulled in zip((u, v), total[:2], total[2:])]
+    return float(total[0].sum()) / n**2, *slopes
+
+
+def _unmix_objective(k, Z, flat):
+    W = flat.reshape(2, -1)
+    length = np.linalg.norm(W, axis=1, keepdims=True)
+    unit = W / length
+    value, *slopes = _pull(k, Z @ unit[0], Z @ unit[1])
+    slope = np.array(slopes) @ Z
+    slope -= np.sum(slope * unit, axis=1, keepdims=True) * unit
+    return value, (slope / length).ravel()
+
+
+# %% [23] Unmixing
+@dataclass(frozen=True, eq=False, repr=False)
+class Unmixing:
+    """Two linear components that are nearly independent
+    (:prf:ref:`prop-unmix-gradient`).
+
+    Attributes
+    ----------
+    matrix : (2, d) array
+        A, with rows scaled so that both components have variance one.
+    value : float
+        The biased HSIC of the two components.
+    path : (steps, 2, d) array
+        The matrices on the way, the start first.
+    values : (steps,) array
+        The biased HSIC of each of them.
+    converged : bool
+        Whether the gradient has become small.
+    """
+
+    matrix: np.ndarray
+    value: float
+    path: np.ndarray
+    values: np.ndarray
+    converged: bool
+
+    def __post_init__(self):
+        object.__setattr__(self, "value", _number(self.value, "value"))
+        for name in ("matrix", "path", "values"):
+            array = np.array(getattr(self, name), dtype=float)
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} must be finite")
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    def __repr__(self):
+        return (f"Unmixing(value={self.value:.6g}, steps="
+                f"{len(self.values) - 1}, converged={self.converged})")
+
+
+# %% [24] Unmixing
+def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
+               max_steps: int = 200) -> Unmixing:
+    """Two linear functions of a vector that are as independent as
+    possible: a local minimum of HSIC (:prf:ref:`prop-unmix-gradient`).
+
+    Parameters
+    ----------
+    k : Gaussian
+        For both components, which are scaled to variance one: a width
+        near 1 is the median heuristic.
+    X : (n, d) array
+        d at least 2, with an invertible sample covariance matrix.
+    start : (2, d) array
+        Two rows that are not parallel.
+    tol : float
+        Stop when no entry of the gradient is larger.
+    max_steps : int
+
+    Returns
+    -------
+    Unmixing
+        ``(X - X.mean(axis=0)) @ matrix.T`` are the components. Which of
+        many minima is found depends on the start; for normal X there
+        is a whole family (:prf:ref:`prop-unmix-normal`).
+    """
+    if not isinstance(k, Gaussian):
+        raise ValueError(f"k must be Gaussian, got {k}")
+    Z, back, forth = _whitened(as_points(X))
+    W = _directions(start, forth)
+    tol = _nonnegative(tol, "tol")
+    max_steps = _whole(max_steps, "max_steps", 1)
+    steps = [(W.ravel(), _unmix_objective(k, Z, W.ravel())[0])]
+
+    def note(intermediate_result):
+        steps.append((intermediate_result.x.copy(),
+                      float(intermediate_result.fun)))
+
+    found = minimize(lambda w: _unmix_objective(k, Z, w), steps[0][0],
+                     jac=True, method="BFGS", callback=note,
+                     options={"gtol": tol, "maxiter": max_steps})
+    W = np.array([w for w, _ in steps]).reshape(len(steps), 2, -1)
+    path = W / np.linalg.norm(W, axis=2, keepdims=True) @ back
+    values = np.array([value for _, value in steps])
+    return Unmixing(path[-1], values[-1], path, values,
+                    bool(np.abs(found.jac).max() <= tol))
+
+
+# %% [25] Unmixing
+def _whitened(X):
+    """Points with mean zero and covariance I; the maps of directions
+    back to those of X and forth."""
+    if X.shape[1] < 2 or len(X) <= X.shape[1]:
+        raise ValueError("X must have at least two columns and more rows "
+                         f"than columns, got shape {X.shape}")
+    size = np.abs(X).max(axis=0)
+    X = X / np.where(size > 0, size, 1.0)
+    X = X - X.mean(axis=0)
+    lam, V = eigh(X.T @ X / len(X))
+    if lam[0] <= 1e-13 * lam[-1] or size.min() == 0:
+        raise ValueError("X must have an invertible covariance matrix")
+    root = np.sqrt(lam)
+    return X @ (V / root), (V / root).T / size, size[:, None] * (V * root)
+
+
+def _directions(start, forth):
+    """The rows of start as unit vectors for whitened points."""
+    A, shape = as_points(start, "start"), (2, len(forth))
+    if np.shape(start) != shape:
+        raise ValueError(f"start must have shape {shape}, got "
+                         f"{np.shape(start)}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        W = A @ forth
+        size = np.abs(W).max(axis=1, keepdims=True)
+        W = W / np.where(size > 0, size, 1.0)
+    if not (0 < size.min() and size.max() < np.inf
+            and np.linalg.matrix_rank(W, tol=1e-8) == 2):
+        raise ValueError("start must have two rows that are not parallel")
+    return W / np.linalg.norm(W, axis=1, keepdims=True)

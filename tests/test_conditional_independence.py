@@ -1,0 +1,571 @@
+"""Identities of the chapter on conditional independence."""
+
+import dataclasses
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rkhs_lit import (
+    ConditionalTest,
+    Delta,
+    FunctionKernel,
+    Gaussian,
+    Laplace,
+    Linear,
+    Pairs,
+    Polynomial,
+    RKHSFunction,
+    RKHSOperator,
+    Sigmoid,
+    TensorProduct,
+    centre,
+    conditional_covariance,
+    conditional_hsic,
+    conditional_independence_test,
+    hs_norm,
+    hsic_biased,
+    inner,
+    normalised_conditional_hsic,
+    polynomial_features,
+    substrings,
+)
+from rkhs_lit.kernels import FeatureKernel
+from scipy.stats import chi2_contingency, gamma
+
+KERNELS = Gaussian(1.0), Laplace(1.5), Gaussian(0.8)
+
+
+def triples(n=25, seed=0):
+    rng = np.random.default_rng(seed)
+    z, u, v = rng.normal(size=(3, n))
+    return z**2 + u, z + z * u + v, z
+
+
+def covariance(U, V):
+    return (U - U.mean(axis=0)).T @ (V - V.mean(axis=0)) / len(U)
+
+
+def grams(x, y, z, kernels=KERNELS):
+    return [k(v) for k, v in zip(kernels, (x, y, z))]
+
+
+def cells_of(counts):
+    """A sample in which each triple occurs as often as the table says."""
+    return np.array([c for c in product(*map(range, counts.shape))
+                     for _ in range(counts[c])])
+
+
+def observed_minus_expected(p):
+    pz = p.sum(axis=(0, 1))
+    q = sum(np.outer(p.sum(axis=1)[:, z], p.sum(axis=0)[:, z]) / pz[z]
+            for z in range(p.shape[2]) if pz[z] > 0)
+    return p.sum(axis=2) - q
+
+
+# -- partial covariance -----------------------------------------------------
+
+
+def regression_errors(V, Z):
+    A = np.column_stack([np.ones(len(Z)), Z])
+    return V - A @ np.linalg.lstsq(A, V, rcond=None)[0]
+
+
+@pytest.mark.parametrize("singular", [False, True])
+def test_linear_kernels_give_the_partial_covariance_as_lambda_vanishes(singular):
+    """thm-partial-covariance, eq-ci-linear-error: with an error of order λ."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(50, 3)) + 2.0
+    if singular:
+        Z[:, 2] = Z[:, 0] - Z[:, 1]
+    X, Y = (Z @ rng.normal(size=(3, 2)) + rng.normal(size=(50, 2)) for _ in range(2))
+    partial = regression_errors(X, Z).T @ regression_errors(Y, Z) / 50
+    formula = covariance(X, Y) - covariance(X, Z) @ np.linalg.pinv(
+        covariance(Z, Z), rcond=1e-10) @ covariance(Z, Y)
+    assert np.allclose(partial, formula)
+    k, gaps = Linear(), []
+    for lam in (1e-3, 1e-5):
+        S = conditional_covariance(k, k, k, X, Y, Z, lam).values(np.eye(2), np.eye(2))
+        gaps.append(np.abs(S - partial).max())
+    assert gaps[1] < 0.02 * gaps[0] < 0.02
+    # eps / λ = 1e-11 of rounding at most.
+    assert np.isclose(conditional_hsic(k(X), k(Y), k(Z), 1e-7), np.sum(partial**2), rtol=1e-4)
+
+
+def test_normal_variables_have_the_partial_covariance_at_every_z():
+    """thm-partial-covariance, part 3, in fractions: condition a normal vector by Schur."""
+    # Precision matrix of (X, Y | Z) = block of the inverse covariance matrix.
+    Sigma = np.array([[Fraction(4), Fraction(1), Fraction(2)],
+                      [Fraction(1), Fraction(3), Fraction(1)],
+                      [Fraction(2), Fraction(1), Fraction(2)]])
+    partial = Sigma[:2, :2] - np.outer(Sigma[:2, 2], Sigma[2, :2]) / Sigma[2, 2]
+    precision = np.linalg.inv(Sigma.astype(float))[:2, :2]
+    assert partial[0, 1] == 0                       # independent given Z
+    assert np.allclose(np.linalg.inv(precision), partial.astype(float))
+
+
+# -- the operator -----------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1e-3, 1e-1, 2.0]))
+def test_operator_is_what_ridge_regression_leaves(seed, lam):
+    """thm-conditional-limit, part 1: Cov(f, g) less a regression in explicit features."""
+    x, y, z = triples(15, seed)
+    F, G, E = (polynomial_features(v, 2) for v in (x, y, z))
+    S = covariance(F, G) - covariance(F, E) @ np.linalg.solve(
+        covariance(E, E) + lam * np.eye(3), covariance(E, G))
+    k = Polynomial(2)
+    operator = conditional_covariance(k, k, k, x, y, z, lam)
+    assert isinstance(operator, RKHSOperator)
+    got = operator.values(x, y)
+    scale = np.abs(F @ S @ G.T).max() + np.abs(F).max() * np.abs(G).max()
+    assert np.allclose(got, F @ S @ G.T, rtol=0, atol=1e-7 * scale)
+
+
+def test_regularised_operators_approach_the_table_of_the_population():
+    """thm-conditional-limit, part 2, prop-conditional-table."""
+    counts = np.random.default_rng(1).integers(0, 4, size=(3, 2, 3))
+    cells = cells_of(counts)
+    table = observed_minus_expected(counts / counts.sum())
+    for kz in (Delta(), Gaussian(0.7), Laplace(2.0)):
+        gaps = [np.abs(conditional_covariance(
+            Delta(), Delta(), kz, *cells.T, lam).values(range(3), range(2)) - table).max()
+            for lam in (1e-2, 1e-4, 1e-6)]
+        assert gaps[2] < 1e-4 and gaps[2] < 0.05 * gaps[1] < 0.05 * gaps[0]
+
+
+def test_diagonal_is_the_least_squares_error_and_the_conditional_variance():
+    """thm-conditional-variance: parts 1 and 2, on a finite set."""
+    rng = np.random.default_rng(2)
+    z = np.repeat(np.arange(4), 6)
+    y = rng.normal(size=24) + z**2
+    g = RKHSFunction(Gaussian(1.0), y[:3], [1.0, -2.0, 0.5])
+    S = conditional_covariance(g.kernel, g.kernel, Gaussian(0.8), y, y, z, 1e-7)
+    within = np.mean([np.var(g(y)[z == i]) for i in range(4)])
+    assert np.isclose(inner(g, S(g)), within, rtol=1e-3)
+    # Not dense: a linear kernel on Z leaves the error of a straight line.
+    S = conditional_covariance(g.kernel, g.kernel, Linear(), y, y, z, 1e-8)
+    line = np.mean(regression_errors(g(y), z) ** 2)
+    assert np.isclose(inner(g, S(g)), line, rtol=1e-4) and line > 1.01 * within
+
+
+def test_what_a_poor_kernel_leaves_is_the_unexplained_covariance():
+    """thm-conditional-variance, part 3 (eq-ci-leftover)."""
+    z = np.repeat([-1.0, 0.0, 1.0, 2.0], 5)
+    rng = np.random.default_rng(3)
+    x, y = z**2 + rng.normal(size=20), z**2 - z + rng.normal(size=20)
+    S = conditional_covariance(Linear(), Linear(), Linear(), x, y, z, 1e-8)
+    a, b = (np.array([v[z == t].mean() for t in z]) for v in (x, y))
+    expected = np.mean((x - a) * (y - b))
+    leftover = np.mean(regression_errors(a, z) * regression_errors(b, z))
+    assert np.isclose(S.values([1.0], [1.0])[0, 0], expected + leftover, rtol=1e-5)
+    assert abs(leftover) > 0.1
+
+
+def test_conditional_mean_in_the_space_solves_the_normal_equation():
+    """thm-conditional-variance, part 4: C_ZZ h = C_ZY g on a table."""
+    p = np.array([[2, 1], [1, 4]]) / 8               # rows z, columns y
+    g, pz = np.array([3.0, -1.0]), p.sum(axis=1)
+    h = p @ g / pz                                   # E[g(Y) | Z = z]
+    Czz = np.diag(pz) - np.outer(pz, pz)
+    Czy = p - np.outer(pz, p.sum(axis=0))
+    assert np.allclose(Czz @ h, Czy @ g)
+
+
+def test_form_shrinks_with_lambda_and_stays_below_the_variance():
+    """ex-ci-monotone."""
+    _, y, z = triples()
+    g = RKHSFunction(Gaussian(1.0), y[:4], [1.0, 1.0, -1.0, 2.0])
+    forms = [inner(g, conditional_covariance(g.kernel, g.kernel, Gaussian(0.5), y, y, z, lam)(g))
+             for lam in (1e-4, 1e-2, 1.0, 1e3)]
+    assert np.all(np.diff(forms) > 0) and 0 < forms[0] and forms[-1] < np.var(g(y))
+    assert np.isclose(forms[-1], np.var(g(y)), rtol=1e-2)
+
+
+# -- what zero says ---------------------------------------------------------
+
+
+def exact_weights(p):
+    """p_xy - Σ_z p_xz p_yz / p_z for a dictionary, in fractions."""
+    def total(*at):
+        return sum((v for c, v in p.items()
+                    if all(a is None or a == b for a, b in zip(at, c))), Fraction(0))
+
+    xs, ys, zs = ({c[i] for c in p} for i in range(3))
+    return {(x, y): total(x, y, None) - sum(
+        total(x, None, z) * total(None, y, z) / total(None, None, z) for z in zs)
+        for x in xs for y in ys}
+
+
+def test_zero_operator_without_conditional_independence_and_its_repair():
+    """thm-conditional-zero, exm-xor: exactly, and through operators."""
+    xor = {(x, (x + z) % 2, z): Fraction(1, 4) for x, z in product((0, 1), repeat=2)}
+    assert set(exact_weights(xor).values()) == {0}
+    pairs = exact_weights({((x, z), y, z): v for (x, y, z), v in xor.items()})
+    assert sum(w**2 for w in pairs.values()) == Fraction(1, 8)
+    x, y, z = np.array(list(xor)).T
+    d = Delta()
+    assert hs_norm(conditional_covariance(d, d, d, x, y, z, 1e-4)) < 1e-10
+    S = conditional_covariance(TensorProduct(d, d), d, d, Pairs(x, z), y, z, 1e-6)
+    assert np.isclose(hs_norm(S) ** 2, 1 / 8, rtol=1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 5), min_size=6, max_size=6))
+def test_conditionally_independent_tables_have_operator_zero(c):
+    """thm-conditional-zero: both operators vanish, exactly."""
+    pz = [Fraction(1, 3), Fraction(2, 3)]
+    px = [Fraction(c[i], c[i] + c[i + 1]) for i in (0, 1)]
+    py = [Fraction(c[i], c[i] + c[i + 2]) for i in (2, 3)]
+    p = {(x, y, z): pz[z] * (px[z] if x else 1 - px[z]) * (py[z] if y else 1 - py[z])
+         for x, y, z in product((0, 1), repeat=3)}
+    assert set(exact_weights(p).values()) == {0}
+    assert set(exact_weights({((x, z), y, z): v for (x, y, z), v in p.items()}).values()) == {0}
+
+
+def test_product_of_characteristic_kernels_can_be_blind():
+    """thm-conditional-zero, part 3, exm-signs."""
+    x, z = np.array([-1.0, -1, 1, 1]), np.array([-1.0, 1, -1, 1])
+    k, one = Linear(), FunctionKernel(lambda s, t: 1.0)
+    blind = conditional_covariance(TensorProduct(k, k), k, k, Pairs(x, z), x, z, 1e-6)
+    seeing = conditional_covariance(TensorProduct(k, one + k), k, k, Pairs(x, z), x, z, 1e-6)
+    assert hs_norm(blind) < 1e-10 and np.isclose(hs_norm(seeing), 1.0)
+    # The test uses the second kernel, so it sees Y = X given Z.
+    x, z = np.tile(x, 10), np.tile(z, 10)
+    assert conditional_independence_test(k, k, k, x, x, z).pvalue < 1e-6
+
+
+# -- Gram matrices ----------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1e-4, 1e-2, 1.0]))
+def test_gram_form_is_the_squared_norm_of_the_operator(seed, lam):
+    """thm-conditional-gram, parts 1 and 2, with uncentred input."""
+    x, y, z = triples(12, seed)
+    S = conditional_covariance(*KERNELS, x, y, z, lam)
+    value = conditional_hsic(*grams(x, y, z), lam)
+    # eps / λ of rounding in the operator.
+    assert np.isclose(value, hs_norm(S) ** 2, rtol=1e-6, atol=1e-12)
+    Kx, Ky, Kz = map(centre, grams(x, y, z))
+    Q = Kz @ np.linalg.inv(Kz + 12 * lam * np.eye(12))
+    trace = np.trace(Kx @ Ky - 2 * Kx @ Q @ Ky + Kx @ Q @ Ky @ Q) / 144
+    assert np.isclose(value, trace, rtol=1e-7, atol=1e-12)
+    R = np.eye(12) - Q
+    a, b = np.random.default_rng(seed).normal(size=(2, 12))
+    a, b = a - a.mean(), b - b.mean()
+    form = inner(RKHSFunction(KERNELS[0], x, a), S(RKHSFunction(KERNELS[1], y, b)))
+    assert np.isclose(form, a @ Kx @ R @ Ky @ b / 12, rtol=1e-6, atol=1e-10)
+
+
+def test_constant_z_gives_hsic():
+    """thm-conditional-gram: with no information in Z nothing is removed."""
+    x, y, z = triples()
+    Kx, Ky, _ = grams(x, y, z)
+    expected = hsic_biased(Kx, Ky)
+    assert np.isclose(conditional_hsic(Kx, Ky, np.full((25, 25), 2.0), 0.1), expected)
+    assert np.isclose(conditional_hsic(Kx, Ky, np.zeros((25, 25)), 1e-9), expected)
+    found = conditional_independence_test(*KERNELS[:2], Delta(), x, y, np.zeros(25))
+    assert np.isclose(found.statistic, expected)
+
+
+def test_delta_kernel_on_distinct_points_shrinks_hsic():
+    """thm-conditional-gram: share (nλ / (1 + nλ))² of HSIC."""
+    x, y, z = triples()
+    Kx, Ky, _ = grams(x, y, z)
+    for lam in (1e-6, 1e-2, 3.0):
+        share = (25 * lam / (1 + 25 * lam)) ** 2
+        assert np.isclose(conditional_hsic(Kx, Ky, np.eye(25), lam), share * hsic_biased(Kx, Ky))
+
+
+def test_normalised_norm_in_explicit_features():
+    """thm-conditional-gram, part 3."""
+    x, y, z = triples()
+    F, G, E = (polynomial_features(v, 2) for v in (x, y, z))
+
+    def root(C):
+        lam, V = np.linalg.eigh(C + 0.05 * np.eye(3))
+        return V / np.sqrt(lam) @ V.T
+
+    S = covariance(F, G) - covariance(F, E) @ root(covariance(E, E)) @ root(
+        covariance(E, E)) @ covariance(E, G)
+    V = root(covariance(F, F)) @ S @ root(covariance(G, G))
+    k = Polynomial(2)
+    assert np.isclose(normalised_conditional_hsic(k(x), k(y), k(z), 0.05), np.sum(V**2))
+
+
+def test_normalised_norm_of_a_table_is_the_same_for_all_kernels():
+    """thm-normalised-operator, part 3, eq-ci-chi-square; Pearson's χ² without Z."""
+    counts = np.random.default_rng(4).integers(1, 5, size=(3, 2, 3))
+    x, y, z = cells_of(counts).T
+    p = counts / counts.sum()
+    exact = np.sum(observed_minus_expected(p) ** 2
+                   / np.outer(p.sum(axis=(1, 2)), p.sum(axis=(0, 2))))
+    for k in (Delta(), Gaussian(1.0), 100.0 * Laplace(0.5)):
+        assert np.isclose(normalised_conditional_hsic(k(x), k(y), k(z), 1e-8), exact, rtol=1e-4)
+        chi = chi2_contingency(counts.sum(axis=2), correction=False).statistic / len(x)
+        flat = np.ones((len(x), len(x)))
+        assert np.isclose(normalised_conditional_hsic(k(x), k(y), flat, 1e-8), chi, rtol=1e-4)
+
+
+def test_normalised_operator_is_a_contraction_with_the_stated_factorisation():
+    """thm-normalised-operator, parts 1 and 2, for matrices of full rank."""
+    rng = np.random.default_rng(5)
+    M = rng.normal(size=(9, 9))
+    Sigma = M @ M.T
+    x, y, z = slice(0, 2), slice(2, 5), slice(5, 9)
+
+    def root(C, power):
+        lam, V = np.linalg.eigh(C)
+        return V * lam**power @ V.T
+
+    def V(a, b):
+        return root(Sigma[a, a], -0.5) @ Sigma[a, b] @ root(Sigma[b, b], -0.5)
+
+    assert np.linalg.norm(V(x, y), 2) <= 1
+    S = Sigma[x, y] - Sigma[x, z] @ np.linalg.solve(Sigma[z, z], Sigma[z, y])
+    given = V(x, y) - V(x, z) @ V(z, y)
+    assert np.allclose(root(Sigma[x, x], 0.5) @ given @ root(Sigma[y, y], 0.5), S)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
+def test_values_scale_with_the_kernels(scale):
+    """eq-conditional-hsic: bilinear in K_x and K_y, and homogeneous in (K_z, λ)."""
+    x, y, z = triples()
+    Kx, Ky, Kz = grams(x, y, z)
+    value = conditional_hsic(Kx, Ky, Kz, 0.01)
+    assert np.isclose(conditional_hsic(scale * Kx, Ky, Kz, 0.01) / scale, value)
+    assert np.isclose(conditional_hsic(Kx, scale * Ky, Kz, 0.01) / scale, value)
+    assert np.isclose(conditional_hsic(Kx, Ky, scale * Kz, scale * 0.01), value)
+    kx, ky, kz = KERNELS
+    one = conditional_independence_test(kx, ky, kz, x, y, z, lam=0.01)
+    two = conditional_independence_test(scale * kx, ky, scale * kz, x, y, z, lam=scale * 0.01)
+    assert np.isclose(one.pvalue, two.pvalue)
+    assert np.isclose(one.statistic, two.statistic / scale)
+    assert np.isclose(one.std, two.std / scale)
+
+
+# -- the test ---------------------------------------------------------------
+
+
+def residual_matrix(kernels, x, y, z, lam):
+    n, (Kx, Ky, Kz) = len(x), grams(x, y, z, kernels)
+    R = n * lam * np.linalg.inv(centre(Kz) + n * lam * np.eye(n))
+    w = (1 + Kz / np.trace(Kz) * n) / 2
+    return (R @ centre(Kx) @ R) * (R @ centre(Ky) @ R) * w
+
+
+@pytest.mark.parametrize("kernels", [
+    KERNELS, (Linear(), Linear(), Polynomial(2)), (Polynomial(2), 3.0 * Gaussian(2.0), Linear())])
+@pytest.mark.parametrize("n", [30, 300])
+def test_statistic_and_moments_are_those_of_the_residual_matrix(kernels, n):
+    """prop-residual-statistic, thm-ci-null; n = 300 needs several tiles."""
+    x, y, z = triples(n)
+    W = residual_matrix(kernels, x, y, z, 1e-2)
+    found = conditional_independence_test(*kernels, x, y, z, lam=1e-2)
+    assert np.isclose(found.statistic, W.sum() / n**2, rtol=1e-6)
+    assert np.isclose(found.mean, np.trace(W) / n**2, rtol=1e-6)
+    assert np.isclose(found.std, np.sqrt(2 * np.sum(W**2)) / n**2, rtol=1e-6)
+    null = found.null_distribution
+    assert np.isclose(null.mean(), found.mean) and np.isclose(null.std(), found.std)
+    assert np.isclose(null.sf(found.statistic), found.pvalue)
+    a = (found.mean / found.std) ** 2
+    assert np.isclose(gamma(a, scale=found.mean / a).sf(found.statistic), found.pvalue)
+
+
+def test_residual_operator_has_the_stated_moments():
+    """prop-residual-statistic, eq-ci-residual-operator, in explicit features."""
+    x, y, z = triples()
+    F, G = polynomial_features(x, 2), polynomial_features(y, 2)
+    k = Polynomial(2)
+    R = 0.5 * np.linalg.inv(centre(k(z)) + 0.5 * np.eye(25))      # nλ = 25 · 0.02
+    E = np.column_stack([np.ones(25), polynomial_features(z, 2)
+                         / np.sqrt(np.mean(k.diag(z)))]) / np.sqrt(2)
+    F, G = (R @ (V - V.mean(axis=0)) for V in (F, G))
+    D = np.einsum("ia,ib,ic->abc", F, E, G) / 25
+    found = conditional_independence_test(k, k, k, x, y, z, lam=0.02)
+    assert np.isclose(found.statistic, np.sum(D**2))
+
+
+def test_moments_of_a_squared_norm_by_visiting_all_samples():
+    """thm-ci-null in fractions."""
+    vectors = [(3, 0), (-1, 2), (-2, -2)]
+    dot = [[Fraction(a * c + b * d) for c, d in vectors] for a, b in vectors]
+    n, T, trace, squares = 3, [], [], []
+    for s in product(range(3), repeat=n):
+        W = [[dot[i][j] for j in s] for i in s]
+        T.append(sum(map(sum, W)) / n**2)
+        trace.append(sum(W[i][i] for i in range(n)) / n**2)
+        squares.append(2 * sum(v * v for row in W for v in row) / n**4)
+
+    def mean(v):
+        return sum(v) / len(v)
+
+    variance = mean([v * v for v in T]) - mean(T) ** 2
+    second, fourth = (mean([dot[i][i] ** q for i in range(3)]) for q in (1, 2))
+    C = mean([v * v for row in dot for v in row])
+    assert mean(T) == mean(trace)
+    assert variance == (2 * (n - 1) * C + fourth - second**2) / n**3
+    assert mean(squares) == variance + (fourth + second**2) / n**3
+
+
+def test_level_and_power():
+    """thm-ci-null: rejections at 5 % in 100 runs, with a bound of 99.9 % for the level."""
+    rng, k = np.random.default_rng(0), Gaussian(1.0)
+    false = right = 0
+    for _ in range(100):
+        z, u, v = rng.normal(size=(3, 60))
+        x = np.sin(z) + u / 2
+        false += conditional_independence_test(k, k, k, x, z + v / 2, z).pvalue <= 0.05
+        right += conditional_independence_test(k, k, k, x, z * u + v / 2, z).pvalue <= 0.05
+    assert false <= 13                    # binom.ppf(0.999, 100, 0.05) = 13
+    assert right >= 80
+
+
+def test_the_pair_finds_what_the_average_hides():
+    """thm-conditional-zero: the test on the sample of exclusive or."""
+    x, z = np.tile([0, 0, 1, 1], 10), np.tile([0, 1, 0, 1], 10)
+    y = (x + z) % 2
+    d = Delta()
+    assert conditional_hsic(d(x), d(y), d(z), 1e-3) < 1e-12
+    found = conditional_independence_test(d, d, d, x, y, z, lam=1e-8)
+    # Weights ±1/8 on (x, z, y), and the kernel ½(1 + δ) on z.
+    assert np.isclose(found.statistic, 1 / 16) and found.pvalue < 1e-3
+
+
+def test_order_of_the_triples_and_of_x_and_y_does_not_matter():
+    """ex-ci-symmetric."""
+    x, y, z = triples(40)
+    kx, ky, kz = KERNELS
+    one = conditional_independence_test(kx, ky, kz, x, y, z)
+    p = np.random.default_rng(0).permutation(40)
+    for other in (conditional_independence_test(kx, ky, kz, x[p], y[p], z[p]),
+                  conditional_independence_test(ky, kx, kz, y, x, z)):
+        assert np.isclose(one.pvalue, other.pvalue, rtol=1e-5)
+        assert np.isclose(one.statistic, other.statistic, rtol=1e-6)
+
+
+def test_nothing_left_is_no_evidence():
+    """conditional_independence_test: a constant variable, or a function in the space of Z."""
+    x, y, z = triples()
+    k = Gaussian(1.0)
+    for found in (conditional_independence_test(k, k, k, np.zeros(25), y, z),
+                  conditional_independence_test(k, Delta(), k, x, ["a"] * 25, z)):
+        assert (found.statistic, found.pvalue) == (0.0, 1.0)
+        with pytest.raises(ValueError, match="null_distribution"):
+            found.null_distribution  # noqa: B018
+
+
+def test_points_of_other_kinds_and_repeated_points():
+    """DESIGN: strings and duplicates work through every estimator."""
+    texts = ["aab", "ab", "abb", "b", "bba", "aab"] * 3
+    k = FeatureKernel(substrings(1))
+    x, y = np.repeat(np.arange(6.0), 3), np.tile([0, 1, 1], 6)
+    found = conditional_independence_test(Gaussian(1.0), Delta(), k, x, y, texts, lam=0.1)
+    W = residual_matrix((Gaussian(1.0), Delta(), k), x, y, texts, 0.1)
+    assert np.isclose(found.statistic, W.sum() / 18**2, atol=1e-12)
+    S = conditional_covariance(k, Delta(), Gaussian(1.0), texts, y, x, 0.1)
+    value = conditional_hsic(k(texts), Delta()(y), Gaussian(1.0)(x), 0.1)
+    assert np.isclose(hs_norm(S) ** 2, value, atol=1e-12)
+
+
+# -- bad input --------------------------------------------------------------
+
+GOOD = dict(zip("XYZ", triples(10)))
+CALLS = [
+    lambda **a: conditional_covariance(*(a.get(n, Gaussian(1.0)) for n in ("kx", "ky", "kz")),
+                                       *(a.get(n, GOOD[n]) for n in "XYZ"), a.get("lam", 0.1)),
+    lambda **a: conditional_independence_test(
+        *(a.get(n, Gaussian(1.0)) for n in ("kx", "ky", "kz")),
+        *(a.get(n, GOOD[n]) for n in "XYZ"), lam=a.get("lam", 0.1)),
+]
+BAD_POINTS = [[], 3.0, "abc", GOOD["X"][:5], np.full(10, np.nan), np.zeros((2, 5, 5)), ["a"] * 10]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", ["X", "Y", "Z"])
+@pytest.mark.parametrize("bad", BAD_POINTS, ids=lambda b: repr(b)[:12])
+def test_bad_points_are_named(call, name, bad):
+    if name == "X" and len(np.shape(bad)) == 1 and len(bad) == 5:
+        name_in_message = "Y"                 # X sets the length
+    else:
+        name_in_message = name
+    with pytest.raises(ValueError, match=name_in_message):
+        call(**{name: bad})
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", ["kx", "ky", "kz"])
+@pytest.mark.parametrize("bad", [None, 1.0, Sigmoid(1.0, 0.0),
+                                 FunctionKernel(lambda s, t: -1.0)], ids=repr)
+def test_bad_kernels_are_named(call, name, bad):
+    with pytest.raises(ValueError, match=name):
+        call(**{name: bad})
+
+
+MATRICES = grams(*triples(6))
+
+
+@pytest.mark.parametrize("function", [conditional_hsic, normalised_conditional_hsic])
+@pytest.mark.parametrize("place, name", list(enumerate(["Kx", "Ky", "Kz"])))
+@pytest.mark.parametrize("bad", [
+    1.0, np.ones(6), np.ones((6, 5)), np.eye(5), np.full((6, 6), np.nan), -np.eye(6),
+    np.triu(np.ones((6, 6))), [["a"] * 6] * 6, np.zeros((0, 0))], ids=lambda b: str(np.shape(b)))
+def test_bad_matrices_are_named(function, place, name, bad):
+    arguments = list(MATRICES)
+    arguments[place] = bad
+    if place == 0 and np.shape(bad) == (5, 5):
+        name = "Ky"                           # Kx sets the size
+    with pytest.raises(ValueError, match=name):
+        function(*arguments, 0.1)
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf, "1", None, [0.1], 1e-200])
+def test_bad_lam_is_named(bad):
+    for function in (conditional_hsic, normalised_conditional_hsic):
+        with pytest.raises(ValueError, match="lam"):
+            function(*MATRICES, bad)
+    for call in CALLS:
+        with pytest.raises(ValueError, match="lam"):
+            call(lam=bad)
+
+
+def test_indefinite_matrices_and_lost_lam_are_refused():
+    indefinite = np.array([[0.0, 1.0, -1.0], [1.0, 0.0, 1.0], [-1.0, 1.0, 0.0]])
+    good = np.diag([1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="Kz must be positive definite"):
+        conditional_hsic(good, good, indefinite, 1e-3)
+    with pytest.raises(ValueError, match="Kx must be positive definite"):
+        normalised_conditional_hsic(indefinite, good, good, 1e-3)
+    sign = centre(indefinite)
+    with pytest.raises(ValueError, match="Kx and Ky must be positive definite"):
+        conditional_hsic(sign - np.diag(np.diag(sign)), good * 0 + np.outer(
+            [1, -1, 0], [1, -1, 0]), good, 1e3)
+    for call in CALLS[1:]:
+        with pytest.raises(ValueError, match="lam must be larger"):
+            call(lam=1e-15)
+    with pytest.raises(ValueError, match="lam must be larger"):
+        conditional_hsic(*MATRICES, 1e-15)
+    with pytest.raises(ValueError, match="too large"):
+        conditional_hsic(1e300 * MATRICES[0], 1e300 * MATRICES[1], MATRICES[2], 0.1)
+
+
+def test_few_points_are_refused():
+    k = Linear()
+    with pytest.raises(ValueError, match="X must hold at least 4"):
+        conditional_independence_test(k, k, k, [0.0, 1, 2], [0.0, 1, 2], [0.0, 1, 2])
+
+
+@pytest.mark.parametrize("field", ["statistic", "pvalue", "mean", "std"])
+@pytest.mark.parametrize("bad", [np.nan, -0.1, "1", None])
+def test_record_refuses_bad_fields(field, bad):
+    good = dict(statistic=1.0, pvalue=0.5, mean=1.0, std=1.0)
+    with pytest.raises(ValueError, match=field):
+        ConditionalTest(**{**good, field: bad})
+    with pytest.raises(ValueError, match="pvalue"):
+        ConditionalTest(**{**good, "pvalue": 1.5})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ConditionalTest(**good).pvalue = 0.1

@@ -1,0 +1,867 @@
+"""Identities of the chapter on the Hilbert–Schmidt independence criterion."""
+
+import tracemalloc
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement, permutations, product
+from math import factorial, perm, prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rkhs_lit import (
+    Delta,
+    FeatureKernel,
+    FeatureSelection,
+    FunctionKernel,
+    GammaTest,
+    Gaussian,
+    Laplace,
+    Linear,
+    Matern,
+    Pairs,
+    PermutationTest,
+    Polynomial,
+    Sigmoid,
+    TensorProduct,
+    Unmixing,
+    balanced_labels,
+    centre,
+    cross_covariance,
+    hs_norm,
+    hsic,
+    hsic_biased,
+    hsic_gamma_test,
+    hsic_gaussian,
+    hsic_null_moments,
+    hsic_test,
+    hsic_unbiased,
+    hsic_unmix,
+    median_heuristic,
+    mmd2_biased,
+    pivoted_cholesky,
+    polynomial_features,
+    select_features,
+    words,
+)
+from rkhs_lit.hsic import _by_factors, _by_matrices, _factor, _permuted, _unmix_objective
+from scipy.spatial.distance import cdist
+from scipy.stats import gamma
+
+WORDS = ["a cat", "a dog and a cat", "birds", "the cat", "dog", "a bird and a dog", "the the", "a"]
+WHOLE = st.integers(-9, 9)
+
+
+def sample(n=30, seed=0, d=1):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d))
+    return x, x[:, :1] ** 2 + 0.5 * rng.normal(size=(n, 1))
+
+
+def exact(M):
+    return np.array(np.asarray(M).tolist(), dtype=object)
+
+
+def symmetric(n, seed):
+    M = np.random.default_rng(seed).integers(-9, 10, size=(n, n))
+    return exact(M + M.T)
+
+
+def whole_gram(n, seed):
+    """A positive definite matrix of whole numbers."""
+    M = np.random.default_rng(seed).integers(-3, 4, size=(n, 3))
+    return exact(M @ M.T)
+
+
+def tuples(K, L, indices):
+    """Sum of K_ij (L_ij - 2 L_iq + L_qr) over some quadruples."""
+    return sum(K[i, j] * (L[i, j] - 2 * L[i, q] + L[q, r]) for i, j, q, r in indices)
+
+
+def shuffled(L, order):
+    return L[np.ix_(order, order)]
+
+
+# -- the population ---------------------------------------------------------
+
+TABLE = exact([[4, 1], [1, 2], [0, 2]]) * Fraction(1, 10)
+K3, L2 = exact([[2, 1, 0], [1, 2, 1], [0, 1, 2]]), exact([[3, 1], [1, 1]])
+
+
+def test_population_hsic_is_a_minus_two_b_plus_d_and_an_mmd_and_a_norm():
+    """thm-hsic-population, in fractions on a table; the expectations by enumeration."""
+    px, py = TABLE.sum(axis=1), TABLE.sum(axis=0)
+    cells = list(product(range(3), range(2)))
+    A = sum(TABLE[a] * TABLE[b] * K3[a[0], b[0]] * L2[a[1], b[1]] for a in cells for b in cells)
+    B = sum(TABLE[a] * px[s] * py[t] * K3[a[0], s] * L2[a[1], t]
+            for a in cells for s in range(3) for t in range(2))
+    D = (sum(px[i] * px[s] * K3[i, s] for i in range(3) for s in range(3))
+         * sum(py[i] * py[s] * L2[i, s] for i in range(2) for s in range(2)))
+    W = TABLE - np.multiply.outer(px, py)
+    norm = np.trace(K3 @ W @ L2 @ W.T)
+    gap = W.ravel()
+    assert norm == A - 2 * B + D == gap @ np.kron(K3, L2) @ gap == Fraction(13, 100)
+    # The same number from a sample of ten pairs with these frequencies.
+    x, y = (np.repeat([c[s] for c in cells], [int(10 * TABLE[c]) for c in cells]) for s in (0, 1))
+    assert hsic_biased(K3[np.ix_(x, x)], L2[np.ix_(y, y)]) == norm
+
+
+def test_hsic_is_the_mmd_between_the_pairs_and_all_pairs_and_the_norm_of_the_operator():
+    """thm-hsic-population and thm-hsic-biased for points of several kinds."""
+    x, y = sample(25, d=2)
+    for k, l, X, Y in ((Gaussian(0.7), Laplace(1.0), x, y), (Polynomial(2), Matern(1.5, 1.0), x, y),
+                       (FeatureKernel(words), Delta(), WORDS, list("aabbabba"))):
+        n = len(X)
+        i, j = np.repeat(np.arange(n), n), np.tile(np.arange(n), n)
+        def take(Z, index):
+            return [Z[s] for s in index] if isinstance(Z, list) else Z[index]
+        everyone = Pairs(take(X, i), take(Y, j))
+        roads = [hsic_biased(k(X), l(Y)), hs_norm(cross_covariance(k, l, X, Y)) ** 2,
+                 mmd2_biased(TensorProduct(k, l), Pairs(X, Y), everyone),
+                 hsic(k, l, X, Y, unbiased=False)]
+        assert np.allclose(roads, roads[0], rtol=1e-9)
+
+
+def test_hsic_is_the_squared_covariance_of_explicit_features():
+    """thm-hsic-biased: with listed features the operator is a covariance matrix."""
+    x, y = sample(40, 1)
+    P, Q = polynomial_features(x, 2), polynomial_features(y, 3)
+    square = np.sum(np.cov(P.T, Q.T, bias=True)[:3, 3:] ** 2)
+    assert np.isclose(hsic(Polynomial(2), Polynomial(3), x, y, unbiased=False), square, rtol=1e-9)
+    covariance = np.cov(x[:, 0], y[:, 0], bias=True)[0, 1]
+    assert np.isclose(hsic(Linear(), Linear(), x, y, unbiased=False), covariance**2, rtol=1e-10)
+
+
+@given(st.integers(0, 200))
+def test_hsic_of_a_table_with_characteristic_kernels_is_zero_for_products_only(seed):
+    """thm-hsic-independence, part 1: HSIC >= the smallest eigenvalues times |W|²."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(6, 0.5)).reshape(3, 2)
+    K, L = Gaussian(1.0)([0.0, 1.0, 2.5]), Laplace(1.0)([0.0, 2.0])
+    W = P - np.outer(P.sum(axis=1), P.sum(axis=0))
+    value = np.trace(K @ W @ L @ W.T)
+    floor = np.linalg.eigvalsh(K)[0] * np.linalg.eigvalsh(L)[0] * np.sum(W**2)
+    assert value >= floor * (1 - 1e-9) and (floor > 0 or np.allclose(W, 0))
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+def test_twins_with_equal_embeddings_are_dependent_but_have_hsic_zero(degree):
+    """thm-hsic-independence, part 2, with the binomial twins, exactly."""
+    x = [j for j in range(degree + 2) for _ in range(perm(degree + 1, j) // factorial(j))]
+    parity = [j % 2 for j in x]
+    L = exact([[int(a == b) for b in parity] for a in parity])
+    values = [hsic_biased(exact([[(1 + a * b) ** d for b in x] for a in x]), L)
+              for d in (degree, degree + 1)]
+    assert values[0] == 0 < values[1]
+
+
+# -- the estimates, exactly -------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_the_v_statistic_is_the_sum_over_all_tuples_and_the_trace(n):
+    """thm-hsic-biased, as equal fractions."""
+    K, L = whole_gram(n, 1), whole_gram(n, 2)
+    H = exact([[Fraction(n * (i == j) - 1, n) for j in range(n)] for i in range(n)])
+    value = hsic_biased(K, L)
+    assert isinstance(value, Fraction)
+    assert value == Fraction(tuples(K, L, product(range(n), repeat=4)), n**4)
+    assert value == np.trace(K @ H @ L @ H) / n**2
+
+
+@pytest.mark.parametrize("n", [4, 5, 6, 7, 8])
+def test_unbiased_hsic_equals_the_sum_over_distinct_tuples(n):
+    """thm-hsic-unbiased: the O(n²) formula and all 4-tuples, as equal fractions."""
+    K, L = symmetric(n, n), symmetric(n, n + 100)
+    value = hsic_unbiased(K, L)
+    assert isinstance(value, Fraction)
+    assert value == Fraction(tuples(K, L, permutations(range(n), 4)), perm(n, 4))
+    # The diagonals are not used.
+    assert value == hsic_unbiased(K + np.diag(np.arange(n)).astype(object), L)
+
+
+def test_the_three_u_statistics_by_their_own_tuples():
+    """eq-hsic-u and lem-coincidences: each sum, and the seven kinds of coincidences."""
+    n, K, L = 6, symmetric(6, 3), symmetric(6, 4)
+    A = Fraction(sum(K[i, j] * L[i, j] for i, j in permutations(range(n), 2)), perm(n, 2))
+    B = Fraction(sum(K[i, j] * L[i, q] for i, j, q in permutations(range(n), 3)), perm(n, 3))
+    D = Fraction(sum(K[i, j] * L[q, r] for i, j, q, r in permutations(range(n), 4)), perm(n, 4))
+    assert hsic_unbiased(K, L) == A - 2 * B + D
+    K0, L0 = K.copy(), L.copy()
+    np.fill_diagonal(K0, 0)
+    np.fill_diagonal(L0, 0)
+    S, T, U = (K0 * L0).sum(), K0.sum(axis=0) @ L0.sum(axis=0), K0.sum() * L0.sum()
+    assert perm(n, 3) * B == T - S and perm(n, 4) * D == U - 4 * T + 2 * S
+    kinds = {}
+    for (i, j), (q, r) in product(permutations(range(n), 2), repeat=2):
+        kind = q == i, q == j, r == i, r == j
+        kinds[kind] = kinds.get(kind, 0) + 1
+    assert len(kinds) == 7
+    assert all(count == perm(n, 4 - sum(kind)) for kind, count in kinds.items())
+
+
+@settings(max_examples=30)
+@given(st.integers(4, 9), st.integers(0, 99), st.integers(-5, 5), st.integers(-5, 5))
+def test_constants_and_linearity(n, seed, c, d):
+    """Constants added to a matrix are invisible; both estimates are linear (thm-balanced-labels)."""
+    K, L, M = whole_gram(n, seed), whole_gram(n, seed + 1), whole_gram(n, seed + 2)
+    for f in (hsic_biased, hsic_unbiased):
+        assert f(K + abs(c), L + abs(d)) == f(K, L) == f(L, K)
+        assert f(K + 3 * M, L) == f(K, L) + 3 * f(M, L)
+    order = np.random.default_rng(seed).permutation(n)
+    assert hsic_unbiased(shuffled(K, order), shuffled(L, order)) == hsic_unbiased(K, L)
+
+
+def enumeration(n):
+    """Expectations of both estimates over all samples of a joint distribution, and what they
+    should be."""
+    values = [(0, 0), (1, 2), (2, 1), (1, 0)]
+    c = exact([Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)])
+    K = exact([[(1 + a * b) ** 2 for b, _ in values] for a, _ in values])
+    L = exact([[1 + a * b for _, b in values] for _, a in values])
+    h = c @ (K * L) @ c - 2 * (c @ ((K @ c) * (L @ c))) + (c @ K @ c) * (c @ L @ c)
+    Kt, Lt = (M - (M @ c)[:, None] - (M @ c)[None] + c @ M @ c for M in (K, L))
+    E = c @ (Kt.diagonal() * Lt.diagonal())
+    J = (c @ Kt.diagonal()) * (c @ Lt.diagonal())
+    u = b = total = Fraction(0)
+    for s in combinations_with_replacement(range(4), n):
+        orders = factorial(n) // prod(factorial(s.count(i)) for i in range(4))
+        chance = orders * prod(c[i] for i in s)
+        total += chance
+        pick = np.ix_(s, s)
+        u += chance * hsic_unbiased(K[pick], L[pick]) if n > 3 else 0
+        b += chance * hsic_biased(K[pick], L[pick])
+    assert total == 1
+    return h, E, J, u, b
+
+
+@pytest.mark.parametrize("n", [4, 5, 6])
+def test_the_unbiased_estimate_has_the_right_mean_over_all_samples(n):
+    """thm-hsic-no-bias, by exact enumeration."""
+    h, _, _, mean, _ = enumeration(n)
+    assert mean == h == Fraction(1899, 4096)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_the_bias_of_the_v_statistic(n):
+    """thm-hsic-bias, by exact enumeration."""
+    h, E, J, _, mean = enumeration(n)
+    assert mean == (Fraction((n - 1) * (n**2 - 2 * n + 2), n**3) * h
+                    + Fraction((n - 1) ** 2, n**3) * E + Fraction(n - 1, n**3) * J)
+
+
+def test_the_bias_under_independence():
+    """thm-hsic-bias, last claim: the mean of the V-statistic is (n-1) J / n², in fractions."""
+    p, q, n = [Fraction(1, 3), Fraction(2, 3)], [Fraction(1, 4), Fraction(3, 4)], 3
+    x, y = [0, 2], [1, 3]
+    mean = Fraction(0)
+    for s in product(product(range(2), repeat=2), repeat=n):
+        K = exact([[x[a] * x[b] for b, _ in s] for a, _ in s])
+        L = exact([[y[a] * y[b] for _, b in s] for _, a in s])
+        mean += prod(p[a] * q[b] for a, b in s) * hsic_biased(K, L)
+    J = prod(sum(w * v * v for w, v in zip(W, V)) - sum(w * v for w, v in zip(W, V)) ** 2
+             for W, V in ((p, x), (q, y)))
+    assert mean == Fraction(n - 1, n**2) * J
+
+
+# -- floating point ---------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(st.integers(4, 12), st.integers(0, 99))
+def test_floating_point_agrees_with_fractions(n, seed):
+    """The two code paths of hsic_biased, hsic_unbiased and hsic_null_moments."""
+    K, L = whole_gram(n, seed), whole_gram(n, seed + 7)
+    Kf, Lf = K.astype(float), L.astype(float)
+    size = float(np.abs(Kf).max() * np.abs(Lf).max()) + 1e-300
+    for f in (hsic_biased, hsic_unbiased):
+        assert abs(float(f(K, L)) - f(Kf, Lf)) <= 1e-13 * size
+        assert isinstance(f(Kf, Lf), float)
+        assert f(K, Lf) == f(Kf, Lf) == f(K.astype(int), Lf.tolist())
+    for a, b, power in zip(hsic_null_moments(K, L), hsic_null_moments(Kf, Lf), (1, 2)):
+        assert abs(float(a) - b) <= 1e-12 * size**power
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-9, 1e7, 1e150])
+def test_hsic_is_homogeneous_at_every_scale(scale):
+    """No overflow and no lost digits for large or small kernels."""
+    x, y = sample(20)
+    K, L = Gaussian(1.0)(x), Laplace(1.0)(y)
+    big, k = scale * K, scale * Gaussian(1.0)
+    for f, u in ((hsic_biased, False), (hsic_unbiased, True)):
+        assert np.isclose(f(big, L) / scale, f(K, L), rtol=1e-11)
+        assert np.isclose(hsic(k, Laplace(1.0), x, y, unbiased=u) / scale, f(K, L), rtol=1e-11)
+        assert np.isclose(f(big, L / scale), f(K, L), rtol=1e-11)
+    test, other = (hsic_test(m, Laplace(1.0), x, y, n_permutations=50, rng=1)
+                   for m in (k, Gaussian(1.0)))
+    assert test.pvalue == other.pvalue and np.isclose(test.statistic / scale, other.statistic)
+    fast, slow = (hsic_gamma_test(m, Laplace(1.0), x, y) for m in (k, Gaussian(1.0)))
+    assert np.isclose(fast.pvalue, slow.pvalue, rtol=1e-6) and np.isclose(fast.std / scale,
+                                                                         slow.std)
+
+
+def test_a_wide_kernel_keeps_its_digits():
+    """prop-hsic-bandwidth, part 2: constants do not cost digits; K~ is 1e-8 of K here."""
+    x, y = sample(40)
+    wide = Gaussian(1e4)
+    square = np.cov(x[:, 0], y[:, 0], bias=True)[0, 1] ** 2
+    # The entries of K are rounded to 1e-16 of which 1e-8 is left after centring.
+    for value in (hsic(wide, wide, x, y, unbiased=False), hsic_biased(wide(x), wide(y)),
+                  hsic_test(wide, wide, x, y, n_permutations=1, rng=0).statistic):
+        assert np.isclose(1e16 * value, square, rtol=1e-5)
+    a = hsic_test(Gaussian(1e6), Gaussian(1e6), x, x, n_permutations=99, rng=0)
+    assert a.pvalue == 0.01
+
+
+def test_a_narrow_kernel_sees_nothing():
+    """prop-hsic-bandwidth, part 1."""
+    x, y = sample(30)
+    tiny = Gaussian(1e-9)
+    assert np.isclose(hsic(tiny, tiny, x, y, unbiased=False), 29 / 900, rtol=1e-13)
+    assert abs(hsic(tiny, tiny, x, y)) < 1e-15
+    result = hsic_test(tiny, tiny, x, y, n_permutations=20, rng=0)
+    assert result.pvalue == 1 == hsic_gamma_test(tiny, tiny, x, y).pvalue
+    assert np.allclose(result.null_distribution, 29 / 900)
+
+
+@pytest.mark.parametrize("n", [256, 257, 700])
+def test_tiles_agree_with_gram_matrices(n):
+    """prop-tiles: the streamed estimates are those of the matrices, over tile borders."""
+    x, y = sample(n, d=2)
+    k, l = Gaussian(1.0), Laplace(0.5)
+    K, L = k(x), l(y)
+    assert np.isclose(hsic(k, l, x, y), hsic_unbiased(K, L), rtol=1e-10)
+    assert np.isclose(hsic(k, l, x, y, unbiased=False), hsic_biased(K, L), rtol=1e-11)
+    fast = hsic_gamma_test(k, l, x, y)
+    mean, variance = hsic_null_moments(K, L)
+    assert np.isclose(fast.mean, mean, rtol=1e-10) and np.isclose(fast.std**2, variance, rtol=1e-7)
+
+
+def test_streaming_needs_no_gram_matrix():
+    """hsic and hsic_gamma_test on 3000 points, whose matrix would take 72 MB."""
+    x = np.random.default_rng(0).normal(size=3000)
+    tracemalloc.start()
+    hsic(Gaussian(1.0), Gaussian(1.0), x, x)
+    hsic_gamma_test(Gaussian(1.0), Gaussian(1.0), x, x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2e7
+
+
+def test_repeated_points_and_constant_variables():
+    """Singular Gram matrices: duplicates are harmless, a constant has HSIC zero."""
+    x = np.array([0.0, 0, 1, 1, 2, 2, 2])
+    assert np.isclose(hsic(Gaussian(1.0), Delta(), x, x, unbiased=False),
+                      hsic_biased(Gaussian(1.0)(x), Delta()(x)))
+    constant = np.full(7, 3.3)
+    for k in (Gaussian(1.0), Linear(), Delta()):
+        assert hsic(k, k, x, constant, unbiased=False) < 1e-15
+        assert abs(hsic(k, k, x, constant)) < 1e-14
+        assert hsic_test(k, k, x, constant, n_permutations=9, rng=0).pvalue == 1
+        assert hsic_gamma_test(k, k, x, constant).pvalue == 1
+    zero = 0.0 * Linear()
+    assert hsic(zero, Linear(), x, x) == 0 == hsic(zero, Linear(), x, x, unbiased=False)
+    assert hsic_test(zero, Linear(), x, x, n_permutations=9, rng=0).pvalue == 1
+    assert hsic([[1.0]] and Linear(), Linear(), [2.0], [3.0], unbiased=False) == 0
+
+
+# -- normal variables -------------------------------------------------------
+
+
+@given(st.floats(-0.95, 0.95), st.floats(0.3, 3), st.floats(0.3, 3), st.floats(0.5, 2))
+def test_hsic_of_a_normal_pair(rho, sigma, tau, s):
+    """prop-hsic-gaussian: the determinant form and the form for two numbers."""
+    S = np.array([[s * s, rho * s], [rho * s, 1.0]])
+    m, c = (1 + 2 * s**2 / sigma**2) * (1 + 2 / tau**2), rho * s / (sigma * tau)
+    value = (m - 4 * c * c) ** -0.5 - 2 * (m - c * c) ** -0.5 + m**-0.5
+    # A difference of numbers of size one.
+    assert np.isclose(hsic_gaussian(Gaussian(sigma), Gaussian(tau), S), value, atol=1e-14, rtol=1e-7)
+
+
+def test_hsic_of_a_normal_vector_by_gauss_hermite_quadrature():
+    """prop-hsic-gaussian with two coordinates of X and one of Y: A, B and D by quadrature."""
+    S = np.array([[1.0, 0.3, 0.5], [0.3, 2.0, -0.4], [0.5, -0.4, 1.5]])
+    k, l = Gaussian(2.5), Gaussian(2.0)
+    t, w = np.polynomial.hermite_e.hermegauss(24)
+    w = w / w.sum()
+    z, weight = np.array(list(product(t, repeat=3))), np.array([prod(v) for v in product(w, repeat=3)])
+
+    def mean(covariance):
+        """E of k l at a difference with this covariance."""
+        u = z @ np.linalg.cholesky(covariance).T
+        return weight @ (k(u[:, :2], np.zeros((1, 2))) * l(u[:, 2:], np.zeros((1, 1))))[:, 0]
+
+    apart = S.copy()
+    apart[:2, 2] = apart[2, :2] = 0
+    value = mean(2 * S) - 2 * mean(S + apart) + mean(2 * apart)
+    assert np.isclose(hsic_gaussian(k, l, S, split=2), value, rtol=1e-6)
+    assert hsic_gaussian(k, l, apart, split=2) < 1e-15
+    flipped = S[np.ix_([2, 0, 1], [2, 0, 1])]
+    assert np.isclose(hsic_gaussian(l, k, flipped), value, rtol=1e-6)
+    singular = np.ones((2, 2))
+    assert np.isclose(hsic_gaussian(k, k, singular), hsic_gaussian(k, k, singular * (1 - 1e-12)))
+
+
+def test_the_estimates_tend_to_the_closed_form():
+    """thm-hsic-no-bias and cor-hsic-consistent: 400 samples of 50 pairs; the bias by thm-hsic-bias."""
+    rng, k, S = np.random.default_rng(0), Gaussian(1.0), np.array([[1.0, 0.6], [0.6, 1.0]])
+    truth = hsic_gaussian(k, k, S)
+    draws = [rng.multivariate_normal([0, 0], S, size=50).T for _ in range(400)]
+    u, b = (np.array([hsic(k, k, x, y, unbiased=f) for x, y in draws]) for f in (True, False))
+    assert abs(u.mean() - truth) < 4 * u.std() / 20
+    assert b.mean() - truth > 10 * b.std() / 20 / 4
+    assert np.abs(np.sqrt(b) - np.sqrt(truth)).mean() < 3 / np.sqrt(50)
+
+
+# -- the test ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k, l", [(Gaussian(1.0), Gaussian(0.8)), (Delta(), Gaussian(1.0) + Delta()),
+                                  (Linear(), Laplace(0.3)), (Polynomial(2), Linear())])
+def test_the_null_distribution_is_that_of_permuted_points(k, l):
+    """eq-hsic-permuted and prop-hsic-factors: both roads against the definition."""
+    x, y = sample(70, d=2)
+    result = hsic_test(k, l, x, y, n_permutations=40, rng=5)
+    orders = np.random.default_rng(5).permuted(np.tile(np.arange(70), (40, 1)), axis=1)
+    slow = np.array([hsic(k, l, x, y[o], unbiased=False) for o in orders])
+    actual = hsic(k, l, x, y, unbiased=False)
+    assert isinstance(result, PermutationTest)
+    assert np.allclose(result.null_distribution, slow, rtol=1e-7)
+    assert np.isclose(result.statistic, actual, rtol=1e-7)
+    assert result.pvalue == (1 + np.sum(slow >= actual * (1 - 1e-9))) / 41
+
+
+def test_factors_and_matrices_give_the_same_statistics_within_the_bound():
+    """prop-hsic-factors, with factors that miss a lot: T^ <= T <= T^ + delta."""
+    x, y = sample(80, d=2)
+    k, l = Gaussian(0.7), Gaussian(0.7)
+    K, L = centre(k(x)), centre(l(y))
+    orders = np.random.default_rng(0).permuted(np.tile(np.arange(80), (60, 1)), axis=1)
+    exact_values = _by_matrices(K, L, orders)
+    assert np.allclose(exact_values, [np.sum(K * shuffled(L, o)) for o in orders], rtol=1e-10)
+    for rank in (3, 8, 15):
+        F, G = (pivoted_cholesky(m, z, tol=0, max_rank=rank) for m, z in ((k, x), (l, y)))
+        e, f = 80 - np.sum(F**2), 80 - np.sum(G**2)
+        F, G = F - F.mean(axis=0), G - G.mean(axis=0)
+        low = _by_factors(F, G, orders)
+        delta = e * np.linalg.norm(G.T @ G) + f * np.linalg.norm(F.T @ F) + e * f
+        assert (low <= exact_values + 1e-9).all() and (exact_values <= low + delta + 1e-9).all()
+
+
+def test_small_ranks_use_factors_and_large_ranks_matrices():
+    """The road that is taken, and that blocks of permutations do not matter."""
+    x, y = sample(400, d=1)
+    assert _factor(Gaussian(1.0), x, 1.0, "k")[0].shape[1] < 40
+    assert _factor(Delta(), x, 1.0, "k") is None
+    for k in (Gaussian(1.0), Laplace(0.2)):
+        statistics, bound, ties, scale = _permuted(k, k, x, y)
+        orders = np.random.default_rng(1).permuted(np.tile(np.arange(400), (9, 1)), axis=1)
+        together = statistics(orders)
+        assert np.allclose(together, [statistics(o[None])[0] for o in orders], rtol=1e-12)
+        assert (together <= bound).all() and 0 < ties < 1e-6 * bound and scale == 4
+    many = hsic_test(Gaussian(1.0), Gaussian(1.0), x, y, n_permutations=300, rng=3)
+    few = hsic_test(Gaussian(1.0), Gaussian(1.0), x, y, n_permutations=100, rng=3)
+    assert np.array_equal(many.null_distribution[:100], few.null_distribution)
+
+
+@pytest.mark.parametrize("y", [[0, 2, 3, 7, 11], [0, 0, 1, 1, 5]])
+def test_the_level_is_kept_over_all_pairings(y):
+    """cor-hsic-level, by exact enumeration of all pairings, with and without ties."""
+    K, L = (exact([[(1 + a * b) ** 2 for b in v] for a in v]) for v in ([-3, -1, 0, 2, 6], y))
+    T = [hsic_biased(K, shuffled(L, o)) for o in permutations(range(5))]
+    p = [Fraction(sum(t >= actual for t in T), 120) for actual in T]
+    for alpha in {*p}:
+        assert sum(v <= alpha for v in p) <= 120 * alpha
+    if len({*y}) == 5:
+        assert sorted(p) == [Fraction(j, 120) for j in range(1, 121)]
+
+
+def test_ties_are_not_broken_by_rounding():
+    """prop-permutation-rounding: with two classes of labels most permutations are tied."""
+    x = np.array([0, 0, 0, 0, 1, 1, 1, 1.0])
+    # The actual pairing attains the maximum, and so do 2 of the 70 different pairings.
+    for k in (Delta(), Gaussian(0.37), Linear()):
+        result = hsic_test(k, k, x, x, n_permutations=3000, rng=0)
+        expected = 2 / 70
+        assert abs(result.pvalue - expected) < 4 * np.sqrt(expected / 3000)
+
+
+def test_what_factors_miss_counts_as_a_tie():
+    """prop-hsic-factors: the tolerance contains delta, also where delta is its largest part."""
+    x, y = sample(100)
+    largest = 0.0
+    for sigma in (1.0, 5.0, 10.0, 20.0, 40.0):
+        k = Gaussian(sigma)
+        _, bound, ties, scale = _permuted(k, k, x, y)
+        F, G = (pivoted_cholesky(k, z, tol=1e-12) / np.sqrt(2) for z in (x, y))
+        e, f = 50 - np.sum(F**2), 50 - np.sum(G**2)
+        F, G = F - F.mean(axis=0), G - G.mean(axis=0)
+        p, q = np.linalg.norm(F.T @ F), np.linalg.norm(G.T @ G)
+        assert scale == 4 and np.isclose(bound, p * q, rtol=1e-6)
+        assert ties >= e * q + f * p
+        largest = max(largest, (e * q + f * p) / (1e-10 * p * q))
+    assert largest > 1.1
+
+
+def test_rounding_of_the_kernel_is_no_evidence():
+    """Below the last digit of the entries of K there is nothing to see, even for y = x."""
+    x = sample(30)[0]
+    for k in (Gaussian(3e7), Laplace(1e16)):
+        assert hsic_test(k, k, x, x, n_permutations=50, rng=0).pvalue == 1
+
+
+def test_dependence_is_found_and_independence_mostly_not():
+    """thm-hsic-power, and its bound for the p-value of all permutations."""
+    rng, k = np.random.default_rng(0), Gaussian(0.5)
+    x = rng.uniform(-1, 1, size=200)
+    y = x**2 + 0.1 * rng.normal(size=200)
+    found = hsic_test(k, k, x, y, n_permutations=199, rng=0)
+    assert found.pvalue == 1 / 200 and abs(np.corrcoef(x, y)[0, 1]) < 0.2
+    assert found.pvalue <= 1 / (199 * found.statistic) + 1 / 200
+    pvalues = [hsic_test(k, k, rng.normal(size=40), rng.normal(size=40), n_permutations=19,
+                         rng=rng).pvalue for _ in range(200)]
+    # Binomial with mean 10 and standard deviation 3.1.
+    assert sum(p <= 0.05 for p in pvalues) <= 22
+    assert hsic_test(FeatureKernel(words), FeatureKernel(words), WORDS, WORDS, n_permutations=99,
+                     rng=0).pvalue == 0.01
+
+
+# -- the null distribution --------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [4, 5, 6])
+def test_mean_and_variance_over_all_permutations(n):
+    """thm-hsic-null-moments, as equal fractions over all n! permutations."""
+    K, L = whole_gram(n, 5), whole_gram(n, 6)
+    T = [hsic_biased(K, shuffled(L, o)) for o in permutations(range(n))]
+    mean = sum(T) / len(T)
+    assert hsic_null_moments(K, L) == (mean, sum(t * t for t in T) / len(T) - mean**2)
+
+
+def test_the_fifteen_patterns_of_a_centred_matrix():
+    """thm-hsic-null-moments: the sum of M_ij M_kl over each pattern of coincidences."""
+    n, M = 5, whole_gram(5, 9) * Fraction(1)
+    M = M - M.mean(axis=1, keepdims=True)
+    M = M - M.mean(axis=0)
+    t, q, s = M.trace(), (M.diagonal() ** 2).sum(), (M * M).sum()
+    sums = {}
+    for index in product(range(n), repeat=4):
+        pattern = tuple(index.index(v) for v in index)
+        i, j, k, l = index
+        sums[pattern] = sums.get(pattern, 0) + M[i, j] * M[k, l]
+    expected = {(0, 0, 0, 0): q, (0, 0, 2, 2): t * t - q, (0, 1, 0, 1): s - q, (0, 1, 1, 0): s - q,
+                (0, 0, 0, 3): -q, (0, 0, 2, 0): -q, (0, 1, 0, 0): -q, (0, 1, 1, 1): -q,
+                (0, 0, 2, 3): 2 * q - t * t, (0, 1, 2, 2): 2 * q - t * t, (0, 1, 0, 3): 2 * q - s,
+                (0, 1, 1, 3): 2 * q - s, (0, 1, 2, 0): 2 * q - s, (0, 1, 2, 1): 2 * q - s,
+                (0, 1, 2, 3): t * t + 2 * s - 6 * q}
+    assert sums == expected and len(sums) == 15
+
+
+def test_the_gamma_test_uses_the_exact_moments_and_the_gamma_tail():
+    """hsic_gamma_test against SciPy's gamma distribution and permutations."""
+    x, y = sample(60)
+    k, l = Gaussian(1.0), Gaussian(0.7)
+    mean, variance = hsic_null_moments(k(x), l(y))
+    result = hsic_gamma_test(k, l, x, y)
+    assert isinstance(result, GammaTest)
+    assert np.isclose(result.statistic, hsic_biased(k(x), l(y)), rtol=1e-10)
+    assert np.isclose(result.pvalue, gamma.sf(result.statistic, mean**2 / variance,
+                                              scale=variance / mean), rtol=1e-6)
+    null = hsic_test(k, l, x, y, n_permutations=2000, rng=0).null_distribution
+    assert abs(null.mean() - result.mean) < 4 * result.std / np.sqrt(2000)
+    assert abs(null.std() / result.std - 1) < 0.15
+    with pytest.raises(FrozenInstanceError):
+        result.pvalue = 0.0
+
+
+def test_the_level_of_the_gamma_test_is_near_its_nominal_value():
+    """Calibration: 400 samples of independent variables, level 0.05 within four standard errors."""
+    rng, k = np.random.default_rng(1), Gaussian(1.0)
+    p = np.array([hsic_gamma_test(k, k, rng.normal(size=60), rng.normal(size=60)).pvalue
+                  for _ in range(400)])
+    assert abs(np.mean(p <= 0.05) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 400)
+    assert abs(np.mean(p <= 0.5) - 0.5) < 4 * np.sqrt(0.25 / 400)
+
+
+# -- features ---------------------------------------------------------------
+
+
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 99))
+def test_balanced_labels_make_hsic_an_mmd_and_a_difference_of_means(a, b, seed):
+    """thm-balanced-labels."""
+    rng, n = np.random.default_rng(seed), a + b
+    labels = rng.permutation(["no"] * a + ["yes"] * b)
+    X = rng.normal(size=(n, 3))
+    y, plus = balanced_labels(labels), labels == "yes"
+    assert np.allclose(y[plus], 1 / b) and np.allclose(y[~plus], -1 / a)
+    L = np.outer(y, y)
+    assert np.allclose(centre(L), L, atol=1e-15)
+    for k in (Linear(), Gaussian(1.0)):
+        value = hsic(k, Linear(), X, y, unbiased=False)
+        assert np.isclose(n**2 * value, mmd2_biased(k, X[plus], X[~plus]), atol=1e-12)
+    gap = X[plus].mean(axis=0) - X[~plus].mean(axis=0)
+    single = [hsic(Linear(), Linear(), X[:, c], y, unbiased=False) for c in range(3)]
+    assert np.allclose(n**2 * np.array(single), gap**2, atol=1e-12)
+    assert np.isclose(sum(single), hsic(Linear(), Linear(), X, y, unbiased=False), atol=1e-13)
+
+
+def test_balanced_labels_take_numbers_and_truth_values():
+    y = [3, 1, 3, 3]
+    assert np.allclose(balanced_labels(y), [1 / 3, -1, 1 / 3, 1 / 3])
+    assert np.allclose(balanced_labels([True, False]), [1, -1])
+
+
+def test_features_that_matter_together_are_found_backward():
+    """select_features: every step is the best one, and exclusive or needs the way back."""
+    rng, k = np.random.default_rng(0), Gaussian(2.0)
+    X = rng.normal(size=(100, 5))
+    y = np.sign(X[:, 1] * X[:, 3])
+    found = select_features(k, Delta(), X, y, 2)
+    assert isinstance(found, FeatureSelection) and found.features == (1, 3)
+    left = [0, 1, 2, 3, 4]
+    for column, value in zip(found.path, found.values, strict=True):
+        scores = {c: hsic(k, Delta(), X[:, [d for d in left if d != c]], y) for c in left}
+        assert column == max(scores, key=scores.get) and value == scores[column]
+        left.remove(column)
+    pairs = {p: hsic(k, Delta(), X[:, p], y) for p in combinations(range(5), 2)}
+    assert max(pairs, key=pairs.get) == (1, 3)
+
+
+def test_with_linear_kernels_the_greedy_choice_is_the_largest_mean_differences():
+    """thm-balanced-labels, part 3: additive scores; forward and backward agree."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0.0, 1.0], 30)
+    X = rng.normal(size=(60, 6)) + np.outer(y, [0, 3, 0, 2, 0, 1])
+    forward, backward = (select_features(Linear(), Linear(), X, balanced_labels(y), 3,
+                                         direction=d) for d in ("forward", "backward"))
+    assert forward.features == backward.features == (1, 3, 5)
+    assert forward.path == (1, 3, 5) and len(backward.path) == 3
+    everything = select_features(Linear(), Linear(), X, y, 6)
+    assert everything.features == tuple(range(6)) and everything.path == everything.values == ()
+
+
+# -- unmixing ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n, d", [(40, 2), (30, 3), (300, 2)])
+def test_the_gradient_of_hsic_agrees_with_differences(n, d):
+    """prop-unmix-gradient, also over tile borders."""
+    rng, k = np.random.default_rng(n), Gaussian(0.8)
+    Z, W = rng.normal(size=(n, d)) ** 3, rng.normal(size=2 * d)
+    value, slope = _unmix_objective(k, Z, W)
+    u, v = (Z @ w / np.linalg.norm(w) for w in W.reshape(2, d))
+    assert np.isclose(value, hsic_biased(k(u), k(v)), rtol=1e-10)
+    h = 1e-5
+    differences = [(_unmix_objective(k, Z, W + h * e)[0] - _unmix_objective(k, Z, W - h * e)[0])
+                   / (2 * h) for e in np.eye(2 * d)]
+    # Central differences: h² in truncation, 1e-16 / h in rounding.
+    assert np.allclose(slope, differences, rtol=1e-5, atol=1e-9)
+    # Rescaling a direction changes nothing, so the slope along it is zero.
+    assert np.allclose(np.sum(slope.reshape(2, d) * W.reshape(2, d), axis=1), 0, atol=1e-12)
+
+
+def test_unmixing_a_normal_vector_makes_its_components_uncorrelated():
+    """prop-unmix-normal: the covariance of the components becomes diagonal, not the axes."""
+    rng, M = np.random.default_rng(0), np.array([[2.0, 0.6], [1.2, 1.0]])
+    X = rng.normal(size=(300, 2)) @ M.T + 5.0
+    result = hsic_unmix(Gaussian(1.0), X, [[1.0, 0.0], [1.0, 0.3]])
+    A, C = result.matrix, (X - X.mean(axis=0)) @ result.matrix.T
+    assert isinstance(result, Unmixing) and result.converged
+    assert (np.diff(result.values) <= 1e-15).all() and result.values[0] > 20 * result.value
+    assert np.allclose(C.std(axis=0), 1) and abs(np.mean(C[:, 0] * C[:, 1])) < 0.15
+    assert np.isclose(result.value, hsic(Gaussian(1.0), Gaussian(1.0), *C.T, unbiased=False))
+    assert abs((A @ M @ M.T @ A.T)[0, 1]) < 0.2
+    for step in (0, -1):
+        u, v = result.path[step] @ (X - X.mean(axis=0)).T
+        assert np.isclose(result.values[step], hsic(Gaussian(1.0), Gaussian(1.0), u, v,
+                                                    unbiased=False))
+    assert np.array_equal(result.path[-1], A)
+    with pytest.raises(ValueError):
+        result.matrix[0, 0] = 1.0
+
+
+def test_unmixing_finds_uniform_sources_in_any_units():
+    """prop-unmix-gradient: the rows of A M become multiples of unit vectors."""
+    rng, M = np.random.default_rng(1), np.array([[1.0, 0.7], [-0.4, 1.0]])
+    S = rng.uniform(-1, 1, size=(300, 2))
+    start = np.array([[1.0, -0.3], [0.2, 1.0]])
+    A = hsic_unmix(Gaussian(0.7), S @ M.T, start).matrix
+    gain = np.abs(A @ M)
+    assert (gain.min(axis=1) < 0.15 * gain.max(axis=1)).all()
+    units = np.array([1e180, 1e-150])
+    B = hsic_unmix(Gaussian(0.7), S @ M.T * units, start / units).matrix
+    assert np.allclose(B * units, A, rtol=1e-3, atol=1e-3)
+
+
+def test_distance_covariance_is_four_times_hsic():
+    """ex-hsic-distance-covariance, from double-centred distance matrices."""
+    x, y = sample(20, d=2)
+    k = FunctionKernel(lambda s, t: (np.linalg.norm(s) + np.linalg.norm(t)
+                                     - np.linalg.norm(np.subtract(s, t))) / 2)
+    square = np.mean(centre(cdist(x, x)) * centre(cdist(y, y)))
+    assert np.isclose(square, 4 * hsic(k, k, x, y, unbiased=False), rtol=1e-9)
+
+
+def test_the_median_bandwidth_of_a_standardised_component_is_near_one():
+    """What hsic_unmix recommends: 0.954 for a normal variable."""
+    x = np.random.default_rng(0).normal(size=2000)
+    assert abs(median_heuristic(x / x.std()) - 0.954) < 0.03
+
+
+# -- bad input --------------------------------------------------------------
+
+G4 = np.eye(4)
+X4 = np.arange(4.0)
+K1 = Gaussian(1.0)
+
+
+@pytest.mark.parametrize("f", [hsic_biased, hsic_unbiased, hsic_null_moments])
+@pytest.mark.parametrize("bad", [
+    np.ones((4, 3)), np.ones(4), 3.0, np.full((4, 4), np.nan), np.zeros((0, 0)), [[1, 2], [3]],
+    np.triu(np.ones((4, 4))), [["a"] * 4] * 4, np.ones((4, 4, 4)), np.ones((4, 4)) * 1j,
+    exact(np.triu(np.ones((4, 4), int))), np.array([[1.0, None], [None, 1.0]])],
+    ids=str)
+def test_gram_matrices_are_checked(f, bad):
+    with pytest.raises(ValueError, match="^K"):
+        f(bad, G4)
+    with pytest.raises(ValueError, match="^L"):
+        f(G4, bad)
+
+
+def test_shapes_sizes_and_signs_of_gram_matrices():
+    for f in (hsic_biased, hsic_unbiased, hsic_null_moments):
+        with pytest.raises(ValueError, match="^L must have the shape"):
+            f(G4, np.eye(5))
+    for f in (hsic_unbiased, hsic_null_moments):
+        with pytest.raises(ValueError, match="^K must belong to at least 4"):
+            f(np.eye(3), np.eye(3))
+    negative = np.where(np.eye(4) > 0, 1.0, 3.0)
+    with pytest.raises(ValueError, match="K and L must be positive definite"):
+        hsic_biased(negative, G4)
+    with pytest.raises(ValueError, match="K and L must be positive definite"):
+        hsic_biased(exact(negative.astype(int)), exact(np.eye(4, dtype=int)))
+    with pytest.raises(ValueError, match="overflows"):
+        hsic_biased(1e200 * G4, 1e200 * G4)
+
+
+CALLS = {
+    "hsic": lambda k, l, X, Y: hsic(k, l, X, Y),
+    "hsic_biased": lambda k, l, X, Y: hsic(k, l, X, Y, unbiased=False),
+    "hsic_test": lambda k, l, X, Y: hsic_test(k, l, X, Y, n_permutations=3, rng=0),
+    "hsic_gamma_test": hsic_gamma_test,
+    "select_features": lambda k, l, X, Y: select_features(k, l, X, Y, 1, direction="forward")}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_kernels_and_points_are_checked(call):
+    for bad in (None, 3.0, Sigmoid(1.0, 0.0)):
+        with pytest.raises(ValueError, match="^k must"):
+            call(bad, K1, X4, X4)
+        with pytest.raises(ValueError, match="^l must"):
+            call(K1, bad, X4, X4)
+    for bad in (3.0, [], "abcd", [1.0, np.nan, 2.0, 3.0], np.ones((2, 2, 2))):
+        with pytest.raises(ValueError, match="^X"):
+            call(K1, K1, bad, X4)
+        with pytest.raises(ValueError, match="^Y"):
+            call(K1, K1, X4, bad)
+    with pytest.raises(ValueError, match="^Y must have as many points as X"):
+        call(K1, K1, X4, X4[:3])
+    with pytest.raises(ValueError, match="^Y does not suit l: document"):
+        call(K1, FeatureKernel(words), X4, [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("name", ["hsic", "hsic_gamma_test", "select_features"])
+def test_four_points_are_needed(name):
+    with pytest.raises(ValueError, match="^X must hold at least 4 points"):
+        CALLS[name](K1, K1, X4[:3], X4[:3])
+
+
+def test_options_are_checked():
+    for bad in (None, 1, "yes"):
+        with pytest.raises(ValueError, match="^unbiased"):
+            hsic(K1, K1, X4, X4, unbiased=bad)
+    for bad in (0, 1.5, "many"):
+        with pytest.raises(ValueError, match="^n_permutations"):
+            hsic_test(K1, K1, X4, X4, n_permutations=bad, rng=0)
+    with pytest.raises(ValueError, match="^rng"):
+        hsic_test(K1, K1, X4, X4, n_permutations=3, rng="seed")
+    for bad in (0, 2.5, 3):
+        with pytest.raises(ValueError, match="^n_features"):
+            select_features(K1, K1, np.ones((5, 2)), X4, bad)
+    with pytest.raises(ValueError, match="^direction"):
+        select_features(K1, K1, X4, X4, 1, direction="up")
+
+
+def test_functions_that_are_no_kernels_are_refused():
+    fake = FunctionKernel(lambda s, t: 1.0 if s == t else 3.0)
+    for call in (CALLS["hsic_biased"], CALLS["hsic_gamma_test"], CALLS["hsic_test"]):
+        with pytest.raises(ValueError, match="k .*must be positive definite"):
+            call(fake, K1, X4, X4)
+    with pytest.raises(ValueError, match="^l must be positive definite"):
+        CALLS["hsic_test"](K1, fake, X4, X4)
+    for call in CALLS.values():
+        with pytest.raises(ValueError, match="must be positive definite"):
+            call(K1, FunctionKernel(lambda s, t: -1.0), X4, X4)
+    with pytest.raises(ValueError, match="k and l are too large"):
+        hsic(1e200 * K1, 1e200 * K1, X4, X4)
+
+
+def test_hsic_gaussian_checks_its_input():
+    S = np.eye(3)
+    with pytest.raises(ValueError, match="^k must be Gaussian"):
+        hsic_gaussian(Laplace(1.0), K1, S)
+    with pytest.raises(ValueError, match="^l must be Gaussian"):
+        hsic_gaussian(K1, None, S)
+    for bad in (-S, np.ones((2, 3)), np.full((2, 2), np.nan), 1.0, [[1.0, 2.0], [0.0, 1.0]]):
+        with pytest.raises(ValueError, match="^covariance"):
+            hsic_gaussian(K1, K1, bad)
+    for bad in (0, 3, 1.5):
+        with pytest.raises(ValueError, match="^split"):
+            hsic_gaussian(K1, K1, S, split=bad)
+
+
+@pytest.mark.parametrize("bad", [[1, 1, 1], [1, 2, 3], [], 3.0, "ab", [[1, 2]], [1.0, np.nan],
+                                 [None, 1]], ids=str)
+def test_balanced_labels_check_their_input(bad):
+    with pytest.raises(ValueError, match="^y"):
+        balanced_labels(bad)
+
+
+def test_hsic_unmix_checks_its_input():
+    X, start = np.random.default_rng(0).normal(size=(20, 2)), np.eye(2)
+    with pytest.raises(ValueError, match="^k must be Gaussian"):
+        hsic_unmix(Laplace(1.0), X, start)
+    for bad in (X[:, 0], X[:2], X[:, [0, 0]], np.full((9, 2), np.nan), X * [1, 0], "X"):
+        with pytest.raises(ValueError, match="^X"):
+            hsic_unmix(K1, bad, start)
+    for bad in (np.eye(3), [1.0, 0.0], [[1, 1], [2, 2]], [[0, 0], [1, 0]], np.full((2, 2), np.inf)):
+        with pytest.raises(ValueError, match="^start"):
+            hsic_unmix(K1, X, bad)
+    with pytest.raises(ValueError, match="^tol"):
+        hsic_unmix(K1, X, start, tol=-1.0)
+    with pytest.raises(ValueError, match="^max_steps"):
+        hsic_unmix(K1, X, start, max_steps=0)
+    short = hsic_unmix(K1, X, [[1.0, 0.0], [1.0, 0.2]], max_steps=1)
+    assert len(short.values) == 2 and not short.converged
+
+
+def test_records_check_and_copy_what_they_hold():
+    with pytest.raises(ValueError, match="^pvalue"):
+        GammaTest(1.0, 1.5, 1.0, 1.0)
+    with pytest.raises(ValueError, match="^std"):
+        GammaTest(1.0, 0.5, 1.0, np.nan)
+    A, path = np.eye(2), np.ones((1, 2, 2))
+    record = Unmixing(A, 0.5, path, [0.5], True)
+    A[0, 0] = 7
+    assert record.matrix[0, 0] == 1 and repr(record) == "Unmixing(value=0.5, steps=0, converged=True)"
+    with pytest.raises(ValueError, match="^path"):
+        Unmixing(A, 0.5, path * np.nan, [0.5], True)
+
+
+@settings(max_examples=20)
+@given(st.lists(WHOLE, min_size=4, max_size=8), st.integers(0, 99))
+def test_whole_numbers_and_lists_are_points_too(x, seed):
+    y = np.random.default_rng(seed).integers(-9, 10, size=len(x))
+    assert np.isclose(hsic(Linear(), Linear(), x, y.tolist()),
+                      hsic_unbiased(np.outer(x, x), np.outer(y, y)), atol=1e-9)
