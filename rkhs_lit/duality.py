@@ -168,7 +168,7 @@ def _predict_and_correct(program, sides, point, r_d, r_p, cautious):
     sigma = ((s + alpha * ds) @ (z + alpha * dz) / (s @ z)) ** 3
     if cautious:
         sigma, dz = 0.5, 0.0
-    c = sigma * (s @ z) / len(s) - s * z - alpha**2 * ds * dz
+    c = sigma * (s @ z) / len(s) - s * z - ds * dz
     step = _direction(sides, solve, point, r_d, r_p, c)
     return step, min(1.0, 0.995 * _longest(point, step))
 
@@ -182,8 +182,8 @@ def _interior_point(program, trace=None):
     x = np.clip(0.0, lower + half, upper - half)
     s = sides.sign * (x[sides.index] - sides.edge)
     point = x, np.zeros(len(b)), s, 1 / np.maximum(1e-8 * s, 1.0)
-    best, least, stalled = point, np.inf, 0
-    for count in range(100):
+    best, least, mark, stalled = point, np.inf, np.inf, 0
+    for count in range(150):
         x, y, s, z = point
         Px = program.times(x)
         r_d = Px + q + A.T @ y - sides.gather(z)
@@ -193,7 +193,8 @@ def _interior_point(program, trace=None):
             trace.append((*point, merit))
         if not merit < np.inf:
             break
-        stalled = 0 if merit < least / 2 else stalled + 1
+        stalled = 0 if merit < mark / 2 else stalled + 1
+        mark = mark if stalled else merit
         if merit < least:
             best, least = point, merit
         if least < 1e-15 or stalled > (5 if least < 1e-9 else 25):
@@ -201,7 +202,7 @@ def _interior_point(program, trace=None):
         try:
             step, alpha = _predict_and_correct(
                 program, sides, point, r_d, r_p,
-                cautious=stalled % 4 == 3 and least > 1e-6)
+                cautious=stalled > 5 and least > 1e-6)
         except LinAlgError:
             break
         point = tuple(v + alpha * dv for v, dv in zip(point, step))
@@ -299,11 +300,11 @@ def _nearest(program):
 def _recession(program):
     """A direction of unlimited descent, with its certificate, or None."""
     P, F, q, A, _, lower, upper = program
-    P = F @ F.T if P is None else P
     below, above = np.isfinite(lower), np.isfinite(upper)
     m = ~(below & above)
     if not m.any():
         return None
+    P = F @ F.T if P is None else P
     lam, v = eigh(P[np.ix_(m, m)] / (_top(P) or 1.0)
                   + A[:, m].T @ A[:, m])
     N = v[:, lam <= 1e-11 * max(lam.max(), 1.0)]
