@@ -10,11 +10,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import (eigh, eigh_tridiagonal, solve_triangular, svd,
-                          svdvals)
+from scipy.linalg import eigh, solve_triangular, svd, svdvals
 
 from rkhs_lit.bochner import _generator, _take, pivoted_cholesky
-from rkhs_lit.cross_covariance import DENSE, _power, cross_covariance
+from rkhs_lit.cross_covariance import (DENSE, _lanczos, _power,
+                                       cross_covariance)
 from rkhs_lit.kernels import Kernel, _whole, gram_dot
 from rkhs_lit.mmd import PermutationTest, _number, permutation_pvalue
 from rkhs_lit.moore_aronszajn import RKHSFunction, _function
@@ -181,49 +181,14 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
 
 
 # %% [6] The code
-def _not_negative(square, size, name):
-    # 1e-8 allows for kernels that are computed to eight digits.
-    if square < -1e-8 * size**2:
-        raise ValueError(f"{name} must be positive definite, but a "
-                         "squared norm is negative")
-    return max(square, 0.0)
-
-
-def _leading(A, zero):
-    """Weights of a function g with A* A g = ‖A‖² g
-    (:prf:ref:`prop-lanczos`), or None if A* A = 0. Ten steps without
-    an eigenvalue above `zero` are enough to give up."""
-    W, b = A.weights, np.random.default_rng(0).normal(size=len(A.Y))
-    b -= b.mean()
-    Q, R, alpha, beta = [], [], [], []
-    theta, last, s = 0.0, 1.0, None
-    while len(Q) < len(A.Y):
-        values = gram_dot(A.l, A.Y, None, b)
-        size = np.sqrt(_not_negative(b @ values, np.abs(b).sum(), "l"))
-        if size * last <= 1e-13 * max(theta, 0.0) or (
-                len(Q) >= 10 and theta <= zero):
-            break
-        if Q:
-            beta.append(size)
-        Q.append(b / size)
-        R.append(values / size)
-        c = W @ R[-1]
-        b = W.T @ gram_dot(A.k, A.X, None, c)
-        alpha.append(_not_negative(R[-1] @ b, np.abs(c).sum(), "k"))
-        for _ in range(2):                         # twice is enough
-            b = b - (np.array(R) @ b) @ np.array(Q)
-        lam, S = eigh_tridiagonal(alpha, beta)
-        theta, s, last = lam[-1], S[:, -1], abs(S[-1, -1])
-    return None if s is None else s @ np.array(Q)
-
-
-# %% [7] The code
 def _spread(kernel, X, name):
     """The mean of ‖k_i - μ‖² over the points, or 0 for rounding."""
     n = len(X)
     mean = gram_dot(kernel, X, None, np.full(n, 1 / n)).mean()
     spread = float(kernel.diag(X).mean() - mean)
-    _not_negative(min(mean, spread), 1.0, name)      # both are squares
+    if min(mean, spread) < -1e-8:        # both are squared norms
+        raise ValueError(f"{name} must be positive definite, but a "
+                         "squared norm is negative")
     return spread if spread > 4 * n * np.finfo(float).eps else 0.0
 
 
@@ -233,7 +198,7 @@ def _by_lanczos(X, Y, k, l):
     if v == 0 or w == 0:
         return 0.0, None, None
     zero = 4 * np.finfo(float).eps * (v + w)       # as in _from_range
-    b = _leading(cross_covariance(k, l, X, Y), zero)
+    b = _lanczos(cross_covariance(k, l, X, Y), zero)[1]
     if b is None:
         return 0.0, None, None
     g_values = gram_dot(l, Y, None, b)
@@ -249,7 +214,7 @@ def _by_lanczos(X, Y, k, l):
     return gamma, sign * a / gamma, sign * b / size
 
 
-# %% [8] The code
+# %% [7] The code
 def _pivot_factor(kernel, X, name, tol, max_rank):
     """A centred factor of low rank, its pivots, and their triangle."""
     try:
@@ -273,7 +238,7 @@ def _from_pivots(X, Y, k, l, tol, max_rank):
             (_take(Y, q), solve_triangular(T, v, trans="T", lower=True)))
 
 
-# %% [9] A permutation test
+# %% [8] A permutation test
 def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int, rng,
               tol: float | None = None,
               max_rank: int | None = None) -> PermutationTest:
@@ -327,7 +292,7 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int, rng,
     return PermutationTest(statistic * r * s, pvalue, null * r * s)
 
 
-# %% [10] A permutation test
+# %% [9] A permutation test
 def _either_factor(kernel, X, name, tol, max_rank):
     if tol is None and max_rank is None:
         return _range_factor(kernel, X, name)

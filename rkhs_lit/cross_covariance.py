@@ -537,24 +537,28 @@ def hs_norm(A: RKHSOperator) -> float:
 
 
 # %% [16] Many points
-def _square(kernel, X, b, values):
+def _square(kernel, X, b, values, name):
     """The squared norm of the function with weights b."""
     square = b @ values
+    # 1e-8 allows for kernels that are computed to eight digits.
     if square < -1e-8 * (np.abs(b) @ np.sqrt(kernel.diag(X))) ** 2:
-        raise ValueError("A must have positive definite kernels, but a "
+        raise ValueError(f"{name} must be positive definite, but a "
                          "squared norm is negative")
     return max(square, 0.0)
 
 
-def _lanczos(A):
-    """The largest eigenvalue of A* A (:prf:ref:`prop-lanczos`)."""
+def _lanczos(A, zero=0.0):
+    """The largest eigenvalue of A* A and weights of an eigenfunction,
+    None if A* A = 0 (:prf:ref:`prop-lanczos`). Ten steps without an
+    eigenvalue above `zero` are enough to give up."""
     W, b = A.weights, np.random.default_rng(0).normal(size=len(A.Y))
     Q, R, alpha, beta = [], [], [], []
-    theta, last = 0.0, 1.0
+    theta, last, s = 0.0, 1.0, None
     while len(Q) < len(A.Y):
         values = gram_dot(A.l, A.Y, None, b)
-        size = np.sqrt(_square(A.l, A.Y, b, values))
-        if size * last <= 1e-12 * theta:
+        size = np.sqrt(_square(A.l, A.Y, b, values, "l"))
+        if size * last <= 1e-13 * max(theta, 0.0) or (
+                len(Q) >= 10 and theta <= zero):
             break
         if Q:
             beta.append(size)
@@ -562,13 +566,13 @@ def _lanczos(A):
         R.append(values / size)
         c = W @ R[-1]                              # the weights of A u
         values = gram_dot(A.k, A.X, None, c)
-        alpha.append(_square(A.k, A.X, c, values))
+        alpha.append(_square(A.k, A.X, c, values, "k"))
         b = W.T @ values
         for _ in range(2):                         # twice is enough
             b = b - (np.array(R) @ b) @ np.array(Q)
-        lam, s = eigh_tridiagonal(alpha, beta)
-        theta, last = lam[-1], abs(s[-1, -1])
-    return max(theta, 0.0)
+        lam, S = eigh_tridiagonal(alpha, beta)
+        theta, s, last = lam[-1], S[:, -1], abs(S[-1, -1])
+    return (theta, s @ np.array(Q)) if theta > 0 else (0.0, None)
 
 
 # %% [17] Many points
@@ -595,7 +599,7 @@ def op_norm(A: RKHSOperator) -> float:
         core = _core(U)
         largest = svdvals(core)[0] if core.size else 0.0
     else:
-        largest = np.sqrt(_lanczos(U))
+        largest = np.sqrt(_lanczos(U)[0])
     return _finite_sum(c * float(largest))
 
 
