@@ -2,9 +2,11 @@
 
 The straightforward version inverts an n × n matrix, multiplies the residual
 Gram matrices out, and draws the null distribution, a weighted sum of squares
-of normal variables, with the eigenvalues of their product as weights. Times are the best of three for the test and one
-run for the peer, and only their ratio in one run means anything. Run with
-``make bench``.
+of normal variables, with the eigenvalues of their product as weights. Smooth
+kernels (Gaussian) need few columns of their Gram matrices; those of Laplace
+kernels have full rank and are factorised whole. Times are the best of three
+for the test and one run for the peer, and only their ratio in one run means
+anything. Run with ``make bench``.
 """
 
 import time

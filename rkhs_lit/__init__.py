@@ -20,7 +20,6 @@ from rkhs_lit.coco import (
     coco_test,
 )
 from rkhs_lit.conditional_independence import (
-    ConditionalTest,
     conditional_covariance,
     conditional_hsic,
     conditional_independence_test,

@@ -7,20 +7,19 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
-from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
+from scipy.linalg.lapack import dpstrf
 from scipy.special import gammaincc
 
 from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import (RKHSOperator, _named_space, _power,
                                        cross_covariance,
                                        regularised_solve)
+from rkhs_lit.hsic import GammaTest
 from rkhs_lit.kernels import (Kernel, _finite, _positive, as_points,
                               reduce_tiles)
-from rkhs_lit.mmd import _number
 from rkhs_lit.pca import centre
 
 
@@ -120,21 +119,21 @@ def _centred_grams(Kx, Ky, Kz):
 
 
 # %% [5] Gram matrices
-def _ratio(trace, n, scale, lam):
+def _ratio(trace, n, scale, lam, name):
     """The number n λ in units of the scale of a Gram matrix."""
     _positive(lam, "lam")
     with np.errstate(over="ignore", under="ignore"):
         ratio = n * (float(lam) / scale)
-    if trace > 1e12 * ratio:
+    if ratio == 0 or trace > 1e12 * ratio:
         raise ValueError(f"lam must be larger: {lam:g} is lost in the "
-                         "rounding errors of the Gram matrix")
+                         f"rounding errors of {name}")
     return ratio
 
 
 def _residual_maker(K, scale, lam, name):
     """The map B -> R B of :eq:`eq-ci-residual-matrix`, and K / n λ."""
     n = len(K)
-    K = K / _ratio(np.trace(K), n, scale, lam)
+    K = K / _ratio(np.trace(K), n, scale, lam, name)
     try:
         factor = cho_factor(np.eye(n) + K)
     except LinAlgError:
@@ -221,60 +220,39 @@ def normalised_conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
 
 
 # %% [8] A test
-@dataclass(frozen=True)
-class ConditionalTest:
-    """What a test of conditional independence has found
-    (:prf:ref:`thm-ci-null`).
-
-    Attributes
-    ----------
-    statistic : float
-        Squared norm of the residual operator; large values speak
-        against conditional independence.
-    pvalue : float
-        The probability that the null distribution is at least as large.
-    mean : float
-        Estimated mean of the statistic under the hypothesis.
-    std : float
-        Estimated standard deviation under the hypothesis.
-    """
-
-    statistic: float
-    pvalue: float
-    mean: float
-    std: float
-
-    def __post_init__(self):
-        for name in ("statistic", "pvalue", "mean", "std"):
-            value = _number(getattr(self, name), name)
-            if value < 0:
-                raise ValueError(f"{name} must not be negative, got "
-                                 f"{value}")
-            object.__setattr__(self, name, value)
-        if self.pvalue > 1:
-            raise ValueError(f"pvalue must be in [0, 1], got {self.pvalue}")
-
-    @property
-    def null_distribution(self):
-        """The gamma distribution with this mean and deviation, a frozen
-        distribution of ``scipy.stats``."""
-        if not (self.std > 0 and self.mean > 0):
-            raise ValueError("null_distribution needs a positive mean and "
-                             "std, but nothing varies here")
-        return scipy.stats.gamma((self.mean / self.std) ** 2,
-                                 scale=self.std * (self.std / self.mean))
+def _dense_factor(K, name):
+    """Pivoted Cholesky of a whole matrix, in blocks."""
+    L, pivots, rank, _ = dpstrf(K, lower=1)
+    F = np.empty((len(K), rank))
+    F[pivots - 1] = np.tril(L)[:, :rank]
+    left = K.diagonal() - np.sum(F * F, axis=1)
+    if left.min() < -1e-8:
+        raise ValueError(f"{name} must be positive definite, but what is "
+                         "left of its Gram matrix has the diagonal entry "
+                         f"{left.min():.6g}")
+    return F
 
 
-# %% [9] A test
+def _factor(kernel, X, scale, name):
+    """A factor of the Gram matrix divided by the scale."""
+    n = len(X)
+    if n > 200:                     # smaller ones are quicker whole
+        try:
+            F = pivoted_cholesky(kernel, X, tol=1e-13, max_rank=n // 4)
+        except ValueError as error:
+            raise ValueError(str(error).replace("kernel", name, 1)
+                             ) from None
+        if F.shape[1] < n // 4:
+            return F / math.sqrt(scale)
+    return _dense_factor(kernel(X) / scale, name)
+
+
 def _centred_factor(kernel, X, name):
     """A centred factor of the Gram matrix divided by a scale; the scale;
     and the trace of that matrix before centring."""
     d = kernel.diag(X)
     scale = _power(float(d.max())) or 1.0
-    try:
-        F = pivoted_cholesky(kernel, X, tol=1e-13) / math.sqrt(scale)
-    except ValueError as error:
-        raise ValueError(str(error).replace("kernel", name, 1)) from None
+    F = _factor(kernel, X, scale, name)
     if F.shape[1] == 0:
         F = np.zeros((len(d), 1))
     for _ in range(2):              # the second round removes rounding
@@ -282,17 +260,31 @@ def _centred_factor(kernel, X, name):
     return F, scale, float(np.sum(d / scale))
 
 
-def _residual_features(kernel, X, name, U, shrink):
+# %% [9] A test
+def _regression(kz, Z, lam):
+    """The map B -> R B, from few columns if they are enough."""
+    F, scale, trace = _centred_factor(kz, Z, "kz")
+    n, r = F.shape
+    ratio = _ratio(trace, n, scale, lam, "kz")
+    if r > n // 4:
+        return _residual_maker(F @ F.T, scale, lam, "kz")[0]
+    U, s, _ = svd(F, full_matrices=False)
+    shrink = (s**2 / (s**2 + ratio))[:, None]
+    return lambda B: B - U @ (shrink * (U.T @ B))
+
+
+def _residual_features(kernel, X, name, R):
     """R H F with mean square one, and the square of its unit, which is
     zero if nothing but rounding errors is left."""
     F, scale, trace = _centred_factor(kernel, X, name)
-    P = F - U @ (shrink[:, None] * (U.T @ F))
+    P = R(F)
     if np.sum(F * F) <= 1e-14 * trace or np.sum(P * P) <= 1e-24 * trace:
         return P, 0.0
     unit = float(np.sqrt(np.mean(P * P)))
     return P / unit, unit**2 * scale
 
 
+# %% [10] A test
 def _weighted_sums(P, Q, kz, Z):
     """Sum of W, trace of W and sum of the squares of W."""
     d = np.asarray(kz._diag(Z), float)
@@ -310,7 +302,6 @@ def _weighted_sums(P, Q, kz, Z):
     return float(sums[0]), float(diagonal.sum()), float(sums[1])
 
 
-# %% [10] A test
 def _gamma_test(total, diagonal, squares, n, unit):
     """The record, from the three sums and the unit of W."""
     T, mean, std = (v / n**2 for v in (max(total, 0.0), diagonal,
@@ -319,14 +310,13 @@ def _gamma_test(total, diagonal, squares, n, unit):
     with np.errstate(over="ignore"):
         values = _finite(np.array([T, mean, std]) * unit,
                          "the product of kx and ky")
-    return ConditionalTest(float(values[0]), pvalue,
-                           *map(float, values[1:]))
+    return GammaTest(values[0], pvalue, *values[1:])
 
 
 # %% [11] A test
 def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
                                   X, Y, Z, *, lam: float = 1e-6
-                                  ) -> ConditionalTest:
+                                  ) -> GammaTest:
     """Test whether X and Y are independent given Z
     (:prf:ref:`prop-residual-statistic`, :prf:ref:`thm-ci-null`).
 
@@ -339,14 +329,15 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
         The triples (x_i, y_i, z_i).
     lam : float
         λ > 0 of the regressions on Z, with K_z + nλI in matrices; for
-        a kernel with values near one. Large n need a small λ.
+        kernels with values near one. Large n need a smaller λ.
 
     Returns
     -------
-    ConditionalTest
-        Its p-value is approximate: the regressions are not perfect, and
-        a gamma distribution replaces the exact one. If nothing is left
-        of X or of Y after the regression on Z, it is 1.
+    GammaTest
+        Its mean and std are estimates under the hypothesis. Its p-value
+        is approximate: the regressions are not perfect, and a gamma
+        distribution replaces the exact one. If nothing is left of X or
+        of Y after the regression on Z, it is 1.
 
     Examples
     --------
@@ -359,11 +350,11 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     prepared = _triples(kx, ky, kz, X, Y, Z)[2]
     if (n := len(prepared)) < 4:
         raise ValueError(f"X must hold at least 4 points, got {n}")
-    F, scale, trace = _centred_factor(kz, Z, "kz")
-    U, s, _ = svd(F, full_matrices=False)
-    shrink = s**2 / (s**2 + _ratio(trace, n, scale, lam))
-    P, p = _residual_features(kx, X, "kx", U, shrink)
-    Q, q = _residual_features(ky, Y, "ky", U, shrink)
-    if p == 0 or q == 0:
-        return ConditionalTest(0.0, 1.0, 0.0, 0.0)
-    return _gamma_test(*_weighted_sums(P, Q, kz, prepared), n, p * q)
+    R = _regression(kz, Z, lam)
+    P, p = _residual_features(kx, X, "kx", R)
+    Q, q = _residual_features(ky, Y, "ky", R)
+    sums = _weighted_sums(P, Q, kz, prepared)
+    # P and Q have mean square one: a smaller trace is rounding.
+    if p == 0 or q == 0 or sums[1] <= 1e-28 * P.size * Q.size / n:
+        return GammaTest(0.0, 1.0, 0.0, 0.0)
+    return _gamma_test(*sums, n, p * q)

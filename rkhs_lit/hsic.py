@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.special import gammaincc
+from scipy.stats import gamma
 
 from rkhs_lit.bochner import _generator, pivoted_cholesky
 from rkhs_lit.cross_covariance import _named_space, _power
@@ -61,23 +62,30 @@ def _fractions(K):
     return exact
 
 
-def _square_matrix(K, name):
+def _square_matrix(K, name, exact):
     """The matrix divided by its scale, and the scale."""
-    exact = _fractions(K)
-    matrix, scale = as_points(K, name) if exact is None else exact, 1
+    matrix, scale = _fractions(K), Fraction(1)
+    if not exact:
+        try:
+            matrix = as_points(K if matrix is None
+                               else matrix.astype(float), name)
+        except OverflowError:                    # of a whole number
+            raise ValueError(f"{name} is too large for floats") from None
     if np.ndim(K) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square Gram matrix, got shape "
                          f"{np.shape(K)}")
-    if exact is None:
+    if not exact:
         scale = _power(float(max(matrix.max(), -matrix.min()))) or 1.0
         matrix = matrix / scale
-    if np.any(abs(matrix - matrix.T) > (0 if exact is not None else 1e-8)):
+    if np.any(abs(matrix - matrix.T) > (0 if exact else 1e-8)):
         raise ValueError(f"{name} must be symmetric, as Gram matrices are")
     return matrix, scale
 
 
 def _gram_sums(K, L, least, *, squares=False):
-    (K, a), (L, b) = _square_matrix(K, "K"), _square_matrix(L, "L")
+    exact = all(_fractions(M) is not None for M in (K, L))
+    (K, a), (L, b) = (_square_matrix(M, name, exact)
+                      for M, name in ((K, "K"), (L, "L")))
     n = len(K)
     if len(L) != n:
         raise ValueError(f"L must have the shape of K, ({n}, {n}), got "
@@ -85,10 +93,8 @@ def _gram_sums(K, L, least, *, squares=False):
     if n < least:
         raise ValueError(f"K must belong to at least {least} points, got "
                          f"{n}")
-    if K.dtype == object and L.dtype == object:
-        a = b = Fraction(1)
-    else:
-        K, L = (M.astype(float) - float(M.mean()) for M in (K, L))
+    if not exact:
+        K, L = K - K.mean(), L - L.mean()
     sums = [np.vdot(M, N) for M, N in
             ([(K, L), (K, K), (L, L)] if squares else [(K, L)])]
     return _Sums(a * b, K.sum(axis=1), L.sum(axis=1), K.diagonal(),
@@ -102,7 +108,7 @@ def _result(value, scale, *, square=False, size=0.0, names="K and L"):
     # 1e-8 allows for kernels that are computed to eight digits.
     if square and value < (0 if exact else -1e-8 * size - 1e-12):
         raise ValueError(f"{names} must be positive definite, but the "
-                         f"squared norm is {float(value) * scale:.6g}")
+                         "squared norm is negative")
     if exact:
         return value
     with np.errstate(over="ignore"):
@@ -115,8 +121,8 @@ def _result(value, scale, *, square=False, size=0.0, names="K and L"):
 def _traces(s):
     """tr(K~) / n and tr(L~) / n; their product bounds HSIC_b."""
     n = len(s.rows_k)
-    return (float(s.diagonal_k.sum() - s.rows_k.sum() / n) / n,
-            float(s.diagonal_l.sum() - s.rows_l.sum() / n) / n)
+    return ((s.diagonal_k.sum() - s.rows_k.sum() / n) / n,
+            (s.diagonal_l.sum() - s.rows_l.sum() / n) / n)
 
 
 # %% [5] The biased estimate
@@ -259,15 +265,20 @@ def _tile_sums(k, l, X, Y, *, squares=False):
 
 
 # %% [9] As many pairs as you like
-def _level(kernel, X, name):
-    """A scale, a typical value in units of it, and the diagonal."""
+def _size(kernel, X, name):
+    """A power of two of the size of the kernel, and the diagonal."""
     with np.errstate(over="ignore", invalid="ignore"):
         diagonal = _finite(np.asarray(kernel._diag(X), float), name)
     if diagonal.min() < 0:
         raise ValueError(f"{name} must be positive definite, but at two "
                          f"equal points it is {diagonal.min():.6g}")
-    scale = _power(float(diagonal.max())) or 1.0
-    few = kernel._block(X[:100], X[:100]) / scale
+    return _power(float(diagonal.max())) or 1.0, diagonal
+
+
+def _level(kernel, X, name):
+    """A scale, a typical value in units of it, and the diagonal."""
+    scale, diagonal = _size(kernel, X, name)
+    few = kernel._block(X[:32], X[:32]) / scale
     return scale, float(few.mean()), diagonal
 
 
@@ -341,7 +352,7 @@ def _factor(kernel, X, scale, name):
     except ValueError as error:
         raise ValueError(str(error).replace("kernel", name, 1)) from None
     F = F / math.sqrt(scale)
-    missed = float(kernel.diag(X).sum() / scale - np.sum(F**2))
+    missed = float(np.sum(kernel.diag(X) / scale) - np.sum(F**2))
     F -= F.mean(axis=0)
     return (F, max(missed, 0.0)) if missed <= 1e-8 * np.sum(F**2) else None
 
@@ -376,8 +387,8 @@ def _permuted(k, l, X, Y):
     """A function of permutations with the statistics n² T / scale; a
     bound for them; what counts as a tie; the scale."""
     n, eps = len(X), np.finfo(float).eps
-    a, b = (_power(float(kernel.diag(Z).max())) or 1.0
-            for kernel, Z in ((k, X), (l, Y)))
+    a, b = (_size(kernel, kernel._prepare(Z, name), name)[0]
+            for kernel, Z, name in ((k, X, "k"), (l, Y, "l")))
     first, second = _factor(k, X, a, "k"), None
     if first is not None:
         second = _factor(l, Y, b, "l")
@@ -512,19 +523,24 @@ def hsic_null_moments(K, L) -> tuple[float, float]:
 # %% [17] The gamma approximation
 @dataclass(frozen=True)
 class GammaTest:
-    """What a test with the gamma approximation has found
-    (:prf:ref:`thm-hsic-null-moments`).
+    """What a test with the gamma approximation has found: the null
+    distribution is replaced by the gamma distribution with its mean and
+    its standard deviation (:prf:ref:`thm-hsic-null-moments`).
 
     Attributes
     ----------
     statistic : float
-        The value of the actual sample.
+        The value of the actual sample; large values speak against the
+        hypothesis.
     pvalue : float
-        The probability that a gamma variable is at least as large.
+        The probability that a gamma variable is at least as large; 1
+        if nothing but rounding errors varies.
     mean : float
-        Exact mean of the statistic over all permutations.
+        Mean of the statistic under the hypothesis. The function that
+        returns the record says how it knows: `hsic_gamma_test` takes
+        the exact mean over all permutations.
     std : float
-        Exact standard deviation over all permutations.
+        Its standard deviation under the hypothesis.
     """
 
     statistic: float
@@ -538,6 +554,17 @@ class GammaTest:
                                                    name))
         if not 0 <= self.pvalue <= 1:
             raise ValueError(f"pvalue must be in [0, 1], got {self.pvalue}")
+        _nonnegative(self.std, "std")
+
+    @property
+    def null_distribution(self):
+        """The gamma distribution with this mean and deviation, a frozen
+        distribution of ``scipy.stats``."""
+        if not (self.std > 0 and self.mean > 0):
+            raise ValueError("null_distribution needs a positive mean and "
+                             "std, but nothing varies here")
+        return gamma((self.mean / self.std) ** 2,
+                     scale=self.std * (self.std / self.mean))
 
 
 # %% [18] The gamma approximation
@@ -556,7 +583,8 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     -------
     GammaTest
         With an approximate p-value: its level is not guaranteed, as
-        that of `hsic_test` is. Computed in tiles, for any n.
+        that of `hsic_test` is. Mean and std are exact, over all
+        permutations. Computed in tiles, for any n.
 
     Examples
     --------
@@ -571,7 +599,7 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
                 size=abs(math.prod(traces)))
     mean, variance = (max(moment, 0.0) for moment in _null_moments(s))
     pvalue = 1.0
-    # Below this all permutations give the same, up to rounding.
+    # Less may be the rounding of the kernels and of the sums.
     if min(traces) > 1e-14 and variance > 1e-13 * mean**2:
         pvalue = float(gammaincc(mean**2 / variance, T * mean / variance))
     return GammaTest(*(_result(value, scale, names=names)
@@ -600,13 +628,17 @@ def balanced_labels(y) -> np.ndarray:
     >>> balanced_labels(["no", "yes", "no", "no"]).round(3)
     array([-0.333,  1.   , -0.333, -0.333])
     """
-    labels = np.asarray(as_sequence(y, "y"))
-    if labels.ndim != 1 or labels.dtype.kind not in "biufUS":
-        raise ValueError("y must be a list of numbers or of strings, got "
-                         f"shape {labels.shape} of {labels.dtype}")
+    try:
+        labels = np.array(list(as_sequence(y, "y")))
+    except ValueError as error:
+        raise ValueError("y must be a list of numbers or of strings: "
+                         f"{error}") from None
+    if (labels.ndim != 1 or labels.dtype.kind not in "biufUS"
+            or labels.dtype.kind == "f" and not np.isfinite(labels).all()):
+        raise ValueError("y must be a list of finite numbers or of strings,"
+                         f" got shape {labels.shape} of {labels.dtype}")
     classes, which = np.unique(labels, return_inverse=True)
-    if len(classes) != 2 or (labels.dtype.kind == "f"
-                             and not np.isfinite(labels).all()):
+    if len(classes) != 2:
         raise ValueError("y must have exactly two different values, got "
                          f"{len(classes)}")
     plus = which == 1
@@ -631,6 +663,10 @@ class FeatureSelection:
     features: tuple[int, ...]
     path: tuple[int, ...]
     values: tuple[float, ...]
+
+    def __post_init__(self):
+        for name in ("features", "path", "values"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
 # %% [21] Greedy selection
@@ -743,9 +779,12 @@ class Unmixing:
     def __post_init__(self):
         object.__setattr__(self, "value", _number(self.value, "value"))
         for name in ("matrix", "path", "values"):
-            array = np.array(getattr(self, name), dtype=float)
+            try:
+                array = np.array(getattr(self, name), dtype=float)
+            except (TypeError, ValueError):
+                array = np.array(np.nan)
             if not np.isfinite(array).all():
-                raise ValueError(f"{name} must be finite")
+                raise ValueError(f"{name} must hold finite numbers")
             array.setflags(write=False)
             object.__setattr__(self, name, array)
 
@@ -812,8 +851,10 @@ def _whitened(X):
     size = np.abs(X).max(axis=0)
     X = X / np.where(size > 0, size, 1.0)
     X = X - X.mean(axis=0)
+    spread = np.abs(X).max(axis=0)          # less is rounding of the mean
+    X, size = X / np.maximum(spread, 1e-13), size * spread
     lam, V = eigh(X.T @ X / len(X))
-    if lam[0] <= 1e-13 * lam[-1] or size.min() == 0:
+    if lam[0] <= 1e-13 * lam[-1] or spread.min() <= 1e-13:
         raise ValueError("X must have an invertible covariance matrix")
     root = np.sqrt(lam)
     return X @ (V / root), (V / root).T / size, size[:, None] * (V * root)

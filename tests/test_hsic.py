@@ -283,6 +283,21 @@ def test_floating_point_agrees_with_fractions(n, seed):
         assert abs(float(a) - b) <= 1e-12 * size**power
 
 
+def test_whole_numbers_of_any_size():
+    """Exact matrices know no overflow; with a matrix of floats they become floats, scaled."""
+    K, L = whole_gram(5, 1), whole_gram(5, 2)
+    big = 10**400
+    assert hsic_biased(big * K, L) == big * hsic_biased(K, L)
+    assert hsic_unbiased(big * K, L) == big * hsic_unbiased(K, L)
+    with pytest.raises(ValueError, match="K and L must be positive definite"):
+        hsic_biased(-big * K, L)
+    for f in (hsic_biased, hsic_unbiased, hsic_null_moments):
+        with pytest.raises(ValueError, match="^L is too large"):
+            f(K.astype(float), big * L)
+        assert np.allclose(f(10**200 * K, 1e-200 * L.astype(float)),
+                           f(K.astype(float), L.astype(float)), rtol=1e-9)
+
+
 @pytest.mark.parametrize("scale", [1e-200, 1e-9, 1e7, 1e150])
 def test_hsic_is_homogeneous_at_every_scale(scale):
     """No overflow and no lost digits for large or small kernels."""
@@ -363,7 +378,7 @@ def test_repeated_points_and_constant_variables():
     zero = 0.0 * Linear()
     assert hsic(zero, Linear(), x, x) == 0 == hsic(zero, Linear(), x, x, unbiased=False)
     assert hsic_test(zero, Linear(), x, x, n_permutations=9, rng=0).pvalue == 1
-    assert hsic([[1.0]] and Linear(), Linear(), [2.0], [3.0], unbiased=False) == 0
+    assert hsic(Linear(), Linear(), [2.0], [3.0], unbiased=False) == 0
 
 
 # -- normal variables -------------------------------------------------------
@@ -512,19 +527,29 @@ def test_rounding_of_the_kernel_is_no_evidence():
 
 
 def test_dependence_is_found_and_independence_mostly_not():
-    """thm-hsic-power, and its bound for the p-value of all permutations."""
+    """thm-hsic-power: the smallest p-value for a parabola, and few false alarms."""
     rng, k = np.random.default_rng(0), Gaussian(0.5)
     x = rng.uniform(-1, 1, size=200)
     y = x**2 + 0.1 * rng.normal(size=200)
     found = hsic_test(k, k, x, y, n_permutations=199, rng=0)
     assert found.pvalue == 1 / 200 and abs(np.corrcoef(x, y)[0, 1]) < 0.2
-    assert found.pvalue <= 1 / (199 * found.statistic) + 1 / 200
     pvalues = [hsic_test(k, k, rng.normal(size=40), rng.normal(size=40), n_permutations=19,
                          rng=rng).pvalue for _ in range(200)]
     # Binomial with mean 10 and standard deviation 3.1.
     assert sum(p <= 0.05 for p in pvalues) <= 22
     assert hsic_test(FeatureKernel(words), FeatureKernel(words), WORDS, WORDS, n_permutations=99,
                      rng=0).pvalue == 0.01
+
+
+@pytest.mark.parametrize("y", [[-3, -1, 0, 2, 6], [0, 2, 3, 7, 11], [0, 0, 1, 1, 5]])
+def test_the_bound_for_the_share_of_permutations(y):
+    """eq-hsic-pvalue-bound over all pairings, with Markov's step on the way, in fractions."""
+    K, L = (exact([[(1 + a * b) ** 2 for b in v] for a in v]) for v in ([-3, -1, 0, 2, 6], y))
+    T = [hsic_biased(K, shuffled(L, o)) for o in permutations(range(5))]
+    for actual in {*T}:
+        share = Fraction(sum(t >= actual for t in T), 120)
+        assert share * actual <= hsic_null_moments(K, L)[0]
+        assert share * actual <= Fraction(max(K.diagonal()) * max(L.diagonal()), 4)
 
 
 # -- the null distribution --------------------------------------------------
@@ -568,6 +593,7 @@ def test_the_gamma_test_uses_the_exact_moments_and_the_gamma_tail():
     assert np.isclose(result.statistic, hsic_biased(k(x), l(y)), rtol=1e-10)
     assert np.isclose(result.pvalue, gamma.sf(result.statistic, mean**2 / variance,
                                               scale=variance / mean), rtol=1e-6)
+    assert np.isclose(result.null_distribution.sf(result.statistic), result.pvalue, rtol=1e-6)
     null = hsic_test(k, l, x, y, n_permutations=2000, rng=0).null_distribution
     assert abs(null.mean() - result.mean) < 4 * result.std / np.sqrt(2000)
     assert abs(null.std() / result.std - 1) < 0.15
@@ -610,6 +636,7 @@ def test_balanced_labels_take_numbers_and_truth_values():
     y = [3, 1, 3, 3]
     assert np.allclose(balanced_labels(y), [1 / 3, -1, 1 / 3, 1 / 3])
     assert np.allclose(balanced_labels([True, False]), [1, -1])
+    assert np.allclose(balanced_labels(np.array(["b", "a", "a"], dtype=object)), [1, -0.5, -0.5])
 
 
 def test_features_that_matter_together_are_found_backward():
@@ -692,6 +719,9 @@ def test_unmixing_finds_uniform_sources_in_any_units():
     units = np.array([1e180, 1e-150])
     B = hsic_unmix(Gaussian(0.7), S @ M.T * units, start / units).matrix
     assert np.allclose(B * units, A, rtol=1e-3, atol=1e-3)
+    # An offset costs digits, not the result: the points are centred before they are scaled.
+    B = hsic_unmix(Gaussian(0.7), S @ M.T + [1e8, 0.0], start).matrix
+    assert np.allclose(B, A, rtol=1e-3, atol=1e-3)
 
 
 def test_distance_covariance_is_four_times_hsic():
@@ -767,6 +797,10 @@ def test_kernels_and_points_are_checked(call):
             call(K1, K1, X4, bad)
     with pytest.raises(ValueError, match="^Y must have as many points as X"):
         call(K1, K1, X4, X4[:3])
+    with pytest.raises(ValueError, match="^k gave a value that is not finite"):
+        call(Linear(), K1, 1e200 * X4, X4)
+    with pytest.raises(ValueError, match="^l gave a value that is not finite"):
+        call(K1, Linear(), X4, 1e200 * X4)
     with pytest.raises(ValueError, match="^Y does not suit l: document"):
         call(K1, FeatureKernel(words), X4, [1, 2, 3, 4])
 
@@ -821,11 +855,14 @@ def test_hsic_gaussian_checks_its_input():
             hsic_gaussian(K1, K1, S, split=bad)
 
 
-@pytest.mark.parametrize("bad", [[1, 1, 1], [1, 2, 3], [], 3.0, "ab", [[1, 2]], [1.0, np.nan],
-                                 [None, 1]], ids=str)
+@pytest.mark.parametrize("bad", [[], 3.0, "ab", [[1, 2]], [1.0, np.nan], [None, 1], [[1], [2, 3]]],
+                         ids=str)
 def test_balanced_labels_check_their_input(bad):
-    with pytest.raises(ValueError, match="^y"):
+    with pytest.raises(ValueError, match="^y must be a list of"):
         balanced_labels(bad)
+    for wrong in ([1, 1, 1], [1, 2, 3]):
+        with pytest.raises(ValueError, match="^y must have exactly two"):
+            balanced_labels(wrong)
 
 
 def test_hsic_unmix_checks_its_input():
@@ -851,12 +888,20 @@ def test_records_check_and_copy_what_they_hold():
         GammaTest(1.0, 1.5, 1.0, 1.0)
     with pytest.raises(ValueError, match="^std"):
         GammaTest(1.0, 0.5, 1.0, np.nan)
+    with pytest.raises(ValueError, match="^std"):
+        GammaTest(1.0, 0.5, 1.0, -1.0)
+    steps = [2]
+    selection = FeatureSelection([0, 1], steps, [0.5])
+    steps.append(3)
+    assert selection.path == (2,) and hash(selection) is not None
     A, path = np.eye(2), np.ones((1, 2, 2))
     record = Unmixing(A, 0.5, path, [0.5], True)
     A[0, 0] = 7
     assert record.matrix[0, 0] == 1 and repr(record) == "Unmixing(value=0.5, steps=0, converged=True)"
     with pytest.raises(ValueError, match="^path"):
         Unmixing(A, 0.5, path * np.nan, [0.5], True)
+    with pytest.raises(ValueError, match="^matrix"):
+        Unmixing([["a"]], 0.5, path, [0.5], True)
 
 
 @settings(max_examples=20)
