@@ -15,11 +15,11 @@ from scipy.linalg import solve_triangular
 from scipy.special import gamma, kv
 
 from rkhs_lit.kernels import (TILE, Gaussian, Kernel, Laplace, Pairs,
-                              Power, Product, Scaled, Sinc, Sum, _kernel,
-                              _nonnegative, _OnVectors, _positive, _whole,
-                              as_points, as_sequence, reduce_tiles,
+                              Power, Product, Scaled, Sinc, Sum, _finite,
+                              _kernel, _nonnegative, _OnVectors, _positive,
+                              _whole, as_points, as_sequence, reduce_tiles,
                               squared_distances)
-from rkhs_lit.moore_aronszajn import _space
+from rkhs_lit.moore_aronszajn import _fixed, _space
 
 
 # %% [2] Mixtures of Gaussians
@@ -82,7 +82,8 @@ class Matern(_OnVectors):
 
     def _gram(self, X, Y):
         r = np.sqrt(squared_distances(X, Y))
-        return _matern(self.nu, math.sqrt(2 * self.nu) / self.sigma * r)
+        nu = float(self.nu)                  # a Fraction, a float32
+        return _matern(nu, math.sqrt(2 * nu) / self.sigma * r)
 
 
 # %% [4] Rules for spectral measures
@@ -109,7 +110,7 @@ def _frequencies(kernel, n, dim, rng):
     if isinstance(kernel, Sum):
         first, second = (_frequencies(k, n, dim, rng)
                          for k in (kernel.first, kernel.second))
-        share = _mass(kernel.first, dim) / max(_mass(kernel, dim), 1e-300)
+        share = _mass(kernel.first, dim) / (_mass(kernel, dim) or 1.0)
         return np.where(rng.random((n, 1)) < share, first, second)
     raise ValueError("kernel must be shift-invariant with a spectral "
                      "measure that is known here (Gaussian, Laplace, "
@@ -158,7 +159,8 @@ def spectral_sample(kernel: Kernel, n: int, *, dim: int,
     """
     _kernel(kernel, "kernel")
     n, dim = _whole(n, "n", 1), _whole(dim, "dim", 1)
-    omega = _frequencies(kernel, n, dim, _generator(rng))
+    with np.errstate(over="ignore", invalid="ignore"):
+        omega = _frequencies(kernel, n, dim, _generator(rng))
     if _mass(kernel, dim) == 0:
         raise ValueError("kernel must not be zero: a zero kernel has no "
                          "frequencies")
@@ -203,9 +205,11 @@ class FourierFeatures:
         if not q <= D <= 2 * q:
             raise ValueError(f"n_features must be from {q} to {2 * q} for "
                              f"{q} frequencies, got {D}")
-        _nonnegative(self.mass, "mass")
-        for name, value in (("frequencies", omega), ("phases", b)):
-            value.setflags(write=False)
+        mass = _nonnegative(self.mass, "mass")
+        omega.setflags(write=False)
+        b.setflags(write=False)
+        for name, value in (("frequencies", omega), ("phases", b),
+                            ("n_features", D), ("mass", mass)):
             object.__setattr__(self, name, value)
 
     def __call__(self, X) -> np.ndarray:
@@ -224,7 +228,7 @@ def _waves(X, omega, b, D, mass):
         largest = np.abs(X).sum(axis=1).max() * np.abs(omega).max()
     if not np.isfinite(largest):
         raise ValueError("X must be smaller: ⟨ω, x⟩ overflows")
-    scale, pairs = math.sqrt(2 * mass / D), D - q
+    scale, pairs = math.sqrt(2 / D) * math.sqrt(mass), D - q
     Z = np.empty((n, D))
     np.matmul(X, omega.T, out=Z[:, :q])
 
@@ -250,6 +254,11 @@ def _waves(X, omega, b, D, mass):
 
 
 # %% [8] Which form wins?
+def _flag(value, name):
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
 def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
                             rng, paired: bool = True) -> FourierFeatures:
     """A random feature map whose inner products have the kernel as
@@ -267,9 +276,9 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
     rng : seed or numpy.random.Generator
     paired : bool
         Cosine and sine of each frequency (the default, better for
-        smooth kernels: :prf:ref:`thm-pairs-win`), or one cosine with a
-        random phase. An odd D in the paired form has one feature with a
-        phase.
+        Gaussian, Laplace and Matérn kernels with ν >= 1/2:
+        :prf:ref:`thm-pairs-win`), or one cosine with a random phase.
+        An odd D in the paired form has one feature with a phase.
 
     Returns
     -------
@@ -285,8 +294,7 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
     True
     """
     D = _whole(n_features, "n_features", 1)
-    if not isinstance(paired, (bool, np.bool_)):
-        raise ValueError(f"paired must be True or False, got {paired!r}")
+    _flag(paired, "paired")
     rng = _generator(rng)
     q = (D + 1) // 2 if paired else D
     omega = spectral_sample(kernel, q, dim=dim, rng=rng)
@@ -316,16 +324,20 @@ def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
     """
     X, Y = as_points(X), as_points(Y, "Y")
     D = _whole(n_features, "n_features", 1)
-    if not isinstance(paired, (bool, np.bool_)):
-        raise ValueError(f"paired must be True or False, got {paired!r}")
+    _flag(paired, "paired")
     # Refuses kernels that are not shift-invariant.
     spectral_sample(kernel, 1, dim=X.shape[1], rng=0)
     c = _mass(kernel, X.shape[1])
-    V = (1 + kernel(2 * X, 2 * Y) / c) / 2 - (kernel(X, Y) / c) ** 2
-    V = np.maximum(V, 0.0)                    # rounding at x = y
-    pairs = D // 2 if paired else 0
-    alone = D - 2 * pairs
-    return c**2 * (4 * pairs * V + alone * (V + 0.5)) / D**2
+    with np.errstate(over="ignore"):
+        V = (1 + kernel(2 * X, 2 * Y) / c) / 2 - (kernel(X, Y) / c) ** 2
+        V = np.maximum(V, 0.0)                # rounding at x = y
+        pairs = D // 2 if paired else 0
+        alone = D - 2 * pairs
+        variance = c * (4 * pairs * V + alone * (V + 0.5)) / D / D * c
+    if not np.isfinite(variance).all():
+        raise ValueError("kernel must be smaller: the variance overflows "
+                         f"for k(0) = {c:.6g}")
+    return variance
 
 
 # %% [10] Without luck: pivoted Cholesky
@@ -350,7 +362,8 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     Parameters
     ----------
     kernel : Kernel
-        Positive definite, on any kind of points.
+        Positive definite, on any kind of points. A function that is not
+        is reported if the diagonal of K - F F' shows it, not always.
     X : sequence of n points
     tol : float
         Stop when tr(K - F F') <= tol tr(K).
@@ -374,14 +387,21 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     (3, 2)
     """
     _space(kernel)
-    tol, d = _nonnegative(tol, "tol"), kernel.diag(X)
+    tol = _nonnegative(tol, "tol")
+    _flag(return_pivots, "return_pivots")
+    X = kernel._prepare(X, "X")          # checked, with features, once
+    with np.errstate(over="ignore", invalid="ignore"):
+        d = _finite(kernel._diag(X), "the kernel")
+        trace = d.sum()
+    if not np.isfinite(trace):
+        raise ValueError("kernel must be smaller: the trace of its Gram "
+                         "matrix overflows")
     max_rank = len(d) if max_rank is None else min(
         len(d), _whole(max_rank, "max_rank", 1))
     if d.min() < 0:
         raise ValueError("kernel must be positive definite, but k(x, x) = "
                          f"{d.min():.6g} at point {d.argmin()}")
-    # Points are checked, and their features made, only once.
-    G, pivots = _columns(kernel, kernel._prepare(X, "X"), d, tol, max_rank)
+    G, pivots = _columns(kernel, X, d, tol, max_rank)
     F = G.T
     return (F, np.array(pivots, dtype=int)) if return_pivots else F
 
@@ -411,7 +431,7 @@ def _columns(kernel, X, d, tol, max_rank):
 # %% [13] Nyström features, and why the two are one
 @dataclass(frozen=True, eq=False, repr=False)
 class NystromFeatures:
-    """The features L⁻¹ κ(x) of landmarks (:prf:ref:`thm-nystrom`).
+    """The features L⁻¹ K(U, x) of landmarks U (:prf:ref:`thm-nystrom`).
 
     Made by `nystrom_features`.
 
@@ -430,9 +450,12 @@ class NystromFeatures:
 
     def __post_init__(self):
         _kernel(self.kernel, "kernel")
-        r = len(as_sequence(self.landmarks, "landmarks"))
-        L = as_points(self.factor, "factor").copy()
-        if L.shape != (r, r) or not (L.diagonal() > 0).all():
+        U = as_sequence(self.landmarks, "landmarks")
+        self.kernel._prepare(U, "landmarks")     # says what is wrong
+        object.__setattr__(self, "landmarks", _fixed(U))
+        r, L = len(U), as_points(self.factor, "factor").copy()
+        if L.shape != (r, r) or not (L.diagonal() > 0).all() or (
+                np.triu(L, 1).any()):
             raise ValueError(f"factor must be an ({r}, {r}) lower "
                              "triangular array with a positive diagonal, "
                              f"got shape {L.shape}")
@@ -444,8 +467,14 @@ class NystromFeatures:
 
     def __call__(self, X) -> np.ndarray:
         """The features of the points X, an (n, r) array."""
-        K = self.kernel(self.landmarks, as_sequence(X))
-        return solve_triangular(self.factor, K, lower=True,
+        X = as_sequence(X)
+        try:
+            K = self.kernel(X, self.landmarks)
+        except ValueError as error:
+            self.kernel._prepare(X, "X")         # says what X must be
+            raise ValueError("X does not suit the landmarks: "
+                             f"{error}") from None
+        return solve_triangular(self.factor, K.T, lower=True,
                                 overwrite_b=True).T
 
 
@@ -459,8 +488,8 @@ def _take(X, index):
 
 
 def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
-    """Features with inner products κ(x)' K⁺ κ(y): the kernel, projected
-    on the span of the landmarks (:prf:ref:`thm-nystrom`).
+    """Features with inner products K(x, U) K(U)⁺ K(U, y): the kernel,
+    projected on the span of the landmarks U (:prf:ref:`thm-nystrom`).
 
     Parameters
     ----------
@@ -484,7 +513,9 @@ def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
     >>> phi([0.0, 0.5, 1.0]).shape
     (3, 2)
     """
+    _space(kernel)
     landmarks = as_sequence(landmarks, "landmarks")
+    kernel._prepare(landmarks, "landmarks")
     F, pivots = pivoted_cholesky(kernel, landmarks, tol=0,
                                  return_pivots=True)
     if len(pivots) == 0:

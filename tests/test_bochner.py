@@ -460,6 +460,33 @@ def test_the_map_has_the_number_of_features_asked_for(D, paired):
         z.frequencies[0, 0] = 1.0
 
 
+def test_fourier_features_keep_whole_numbers_and_large_masses():
+    """def-rff: a whole float is a number of features; a mass near the largest float."""
+    x = np.array([0.0, 1.0])
+    z = FourierFeatures([[1.0], [2.0]], [0.0, 0.0], 4.0)
+    assert z.n_features == 4 and isinstance(z.n_features, int)
+    assert np.array_equal(z(x), FourierFeatures([[1.0], [2.0]], [0.0, 0.0], 4)(x))
+    large = FourierFeatures([[1.0]], [0.0], 1, 1e308)(x)
+    assert np.allclose(large[:, 0], np.sqrt(2) * 1e154 * np.cos(x), rtol=1e-14)
+
+
+def test_the_variance_scales_with_the_square_of_the_kernel_until_it_overflows():
+    """thm-rff-variance, with κ(0) = c."""
+    unit = rff_variance(Gaussian(1.0), [0.0], [1.0], 5)
+    assert np.allclose(rff_variance(1e150 * Gaussian(1.0), [0.0], [1.0], 5), 1e300 * unit, rtol=1e-13)
+    with pytest.raises(ValueError, match="^kernel must be smaller"):
+        rff_variance(1e200 * Gaussian(1.0), [0.0], [1.0], 5)
+    with pytest.raises(ValueError, match="^X must be finite"):   # 2x overflows
+        rff_variance(Gaussian(1.0), [1e308], [1.0], 5)
+
+
+def test_phases_win_for_a_narrow_bell_and_a_low_wide_one():
+    """thm-rff-variance: eq-paired-wins can fail for smooth kernels."""
+    k = 0.9 * Gaussian(0.1) + 0.1 * Gaussian(10.0)
+    paired, phase = (rff_variance(k, [0.0], [1.0], 10, paired=p)[0, 0] for p in (True, False))
+    assert phase < paired
+
+
 # -- error bounds ---------------------------------------------------------
 
 
@@ -698,6 +725,30 @@ def test_few_columns_and_little_memory():
     assert peak < 4 * 8 * 20_000 * (r + 10)  # the matrix would take 3200 MB
 
 
+def test_features_are_made_once():
+    """thm-pivoted-cholesky: the features of a point are computed once, not for every column."""
+    seen = []
+
+    def features(text):
+        seen.append(text)
+        return substrings(2)(text)
+
+    texts = ["kernel", "kernels", "colonel", "matrix"]
+    pivoted_cholesky(FeatureKernel(features), texts, tol=0)
+    assert seen == texts
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])
+def test_the_factor_does_not_depend_on_the_scale(scale):
+    """thm-pivoted-cholesky: F is multiplied by √c, the pivots stay."""
+    X = sample(60)
+    F, P = pivoted_cholesky(Gaussian(1.0), X, return_pivots=True)
+    G, Q = pivoted_cholesky(scale * Gaussian(1.0), X, return_pivots=True)
+    assert np.array_equal(P, Q)
+    # Residuals of 1e-6 keep ten digits.
+    assert np.allclose(G / np.sqrt(scale), F, rtol=1e-8, atol=1e-9)
+
+
 def test_storage_grows_past_its_first_block():
     """thm-pivoted-cholesky with more than 64 columns, and a rank that is no power of two."""
     X = sample(150)
@@ -795,6 +846,14 @@ def test_bad_matern(arguments, name):
         Matern(*arguments)
 
 
+def test_matern_of_other_kinds_of_numbers():
+    """def-matern: ν may be a fraction, a float32 or an int."""
+    r = np.linspace(0, 3, 7)
+    assert np.array_equal(Matern(Fraction(7, 3), 1.0)([0.0], r), Matern(7 / 3, 1.0)([0.0], r))
+    assert np.array_equal(Matern(np.float32(1.75), 1.0)([0.0], r), Matern(1.75, 1.0)([0.0], r))
+    assert np.array_equal(Matern(2, 1)([0.0], r), Matern(2.0, 1.0)([0.0], r))
+
+
 def test_bad_points_for_matern():
     """def-matern."""
     with pytest.raises(ValueError, match="X"):
@@ -831,8 +890,18 @@ def test_bad_arguments_of_spectral_sample(change, name):
 def test_frequencies_that_overflow_are_refused():
     """thm-matern-spectrum: heavy tails with a tiny width."""
     assert np.isfinite(spectral_sample(Matern(0.001, 1.0), 2000, dim=1, rng=0)).all()
-    with np.errstate(over="ignore"), pytest.raises(ValueError, match="kernel"):
+    with pytest.raises(ValueError, match="^kernel has a width so small"):
         spectral_sample(Matern(0.001, 1e-161), 2000, dim=1, rng=0)
+    with pytest.raises(ValueError, match="^kernel has a width so small"):
+        spectral_sample(Matern(0.001, 1e-161) ** 2, 2000, dim=1, rng=0)
+
+
+def test_the_shares_of_a_sum_do_not_depend_on_its_scale():
+    """prop-spectral-rules, part 2, for masses that are nearly zero."""
+    for c in (1e-310, 1e-200, 1.0, 1e200):
+        omega = spectral_sample(c * Gaussian(1.0) + c * Gaussian(1e-6), 2000, dim=1, rng=0)
+        # Half of 2000 draws, with a standard deviation of √500.
+        assert abs(np.sum(np.abs(omega) < 10) - 1000) < 5 * np.sqrt(500)
 
 
 @pytest.mark.parametrize("change, name", [
@@ -884,7 +953,8 @@ def test_bad_arguments_of_rff_variance(arguments, name):
     ({"kernel": "Gaussian"}, "kernel"), ({"kernel": Sigmoid(1.0, 0.0)}, "kernel"),
     ({"X": []}, "X"), ({"X": [np.nan]}, "X"), ({"X": 3.0}, "X"), ({"tol": -1.0}, "tol"),
     ({"tol": np.nan}, "tol"), ({"tol": None}, "tol"), ({"max_rank": 0}, "max_rank"),
-    ({"max_rank": 2.5}, "max_rank"),
+    ({"max_rank": 2.5}, "max_rank"), ({"return_pivots": "no"}, "return_pivots"),
+    ({"kernel": 1.7e308 * Gaussian(1.0)}, "kernel"),
 ])
 def test_bad_arguments_of_pivoted_cholesky(change, name):
     """thm-pivoted-cholesky."""
@@ -908,11 +978,12 @@ def test_functions_that_are_no_kernels_are_found_out(function):
 @pytest.mark.parametrize("kernel, landmarks, name", [
     ("Gaussian", [0.0], "kernel"), (Sigmoid(1.0, 0.0), [0.0], "kernel"),
     (Gaussian(1.0), [], "landmarks"), (Gaussian(1.0), 3.0, "landmarks"),
-    (Gaussian(1.0), [np.inf], "X|landmarks"), (Linear(), [0.0, 0.0], "landmarks"),
+    (Gaussian(1.0), [np.inf], "landmarks"), (Gaussian(1.0), ["a"], "landmarks"),
+    (Linear(), [0.0, 0.0], "landmarks"),
 ])
 def test_bad_arguments_of_nystrom_features(kernel, landmarks, name):
     """thm-nystrom."""
-    with pytest.raises(ValueError, match=rf"^({name}) "):
+    with pytest.raises(ValueError, match=rf"^{name} "):
         nystrom_features(kernel, landmarks)
 
 
@@ -926,12 +997,26 @@ def test_landmarks_without_features_are_named():
     (("Gaussian", [0.0], [[1.0]]), "kernel"), ((Gaussian(1.0), [], [[1.0]]), "landmarks"),
     ((Gaussian(1.0), [0.0], [[0.0]]), "factor"), ((Gaussian(1.0), [0.0], np.eye(2)), "factor"),
     ((Gaussian(1.0), [0.0], [[np.nan]]), "factor"),
+    ((Gaussian(1.0), [0.0, 1.0], np.ones((2, 2))), "factor"),
+    ((Gaussian(1.0), [np.nan], [[1.0]]), "landmarks"),
 ])
 def test_bad_nystrom_record(arguments, name):
     """thm-nystrom."""
     with pytest.raises(ValueError, match=rf"^{name} "):
         NystromFeatures(*arguments)
     phi = nystrom_features(Gaussian(1.0), [0.0, 1.0])
-    for bad in ([np.nan], [], sample(3, 2)):
-        with pytest.raises(ValueError):
+    for bad in ([np.nan], [], 3.0, ["a"], sample(3, 2)):
+        with pytest.raises(ValueError, match="^X "):
             phi(bad)
+
+
+def test_a_nystrom_record_does_not_change_with_its_input():
+    """thm-nystrom: landmarks and factor are copies."""
+    U = np.array([0.0, 1.0])
+    L = np.linalg.cholesky(Gaussian(1.0)(U))
+    phi = NystromFeatures(Gaussian(1.0), U, L)
+    before = phi([0.3, 2.0])
+    U[0], L[0, 0] = 9.0, 7.0
+    assert np.array_equal(phi([0.3, 2.0]), before)
+    with pytest.raises(ValueError):
+        phi.landmarks[0] = 5.0
