@@ -4,6 +4,14 @@ Each module holds the exported cells of the chapter of the same name; this
 file only gathers the public names.
 """
 
+from rkhs_lit.bayes_rule import (
+    BayesValidation,
+    KernelPosterior,
+    kernel_bayes_rule,
+    kernel_chain_rule,
+    kernel_sum_rule,
+    validate_bayes_rule,
+)
 from rkhs_lit.bochner import (
     FourierFeatures,
     Matern,
@@ -18,6 +26,11 @@ from rkhs_lit.coco import (
     ConstrainedCovariance,
     coco,
     coco_test,
+)
+from rkhs_lit.conditional_embedding import (
+    ConditionalEmbedding,
+    conditional_embedding,
+    embedding_leave_one_out,
 )
 from rkhs_lit.conditional_independence import (
     conditional_covariance,
@@ -38,6 +51,12 @@ from rkhs_lit.cross_covariance import (
 from rkhs_lit.duality import (
     QPSolution,
     solve_qp,
+)
+from rkhs_lit.filtering import (
+    FilterValidation,
+    Filtered,
+    KernelBayesFilter,
+    validate_filter,
 )
 from rkhs_lit.hsic import (
     FeatureSelection,
