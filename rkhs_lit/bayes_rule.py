@@ -370,9 +370,9 @@ def _ratio_scores(F, p, lams, folds):
     return scores / n, ratios
 
 
-def _risk_sums(F, G, p, ratio, lam, epss, folds, method):
+def _risk_sums(F, G, p, ratio, lam, epsilons, folds, method):
     """The sums of the second score for every ε."""
-    n, total = len(F), np.zeros(len(epss))
+    n, total = len(F), np.zeros(len(epsilons))
     for fold in folds:
         rest = np.setdiff1d(np.arange(n), fold)
         factor = _factor(F[rest].T @ F[rest], len(rest) * lam, "n lam")
@@ -382,8 +382,8 @@ def _risk_sums(F, G, p, ratio, lam, epss, folds, method):
         S = G[rest].T @ (w[:, None] * G[rest])
         s, V = eigh(S)
         out = (F[rest].T @ (w[:, None] * G[rest])) @ V
-        for j, eps in enumerate(epss):
-            shift = _shift_beside(S, eps, method, "epss")
+        for j, eps in enumerate(epsilons):
+            shift = _shift_beside(S, eps, method, "epsilons")
             c = ((1 / (s + 1j * shift)).real if method == "squared"
                  else 1 / (np.maximum(s, 0) + shift))
             miss = F[fold] - (G[fold] @ V * c) @ out.T
@@ -402,7 +402,7 @@ class BayesValidation:
     Attributes
     ----------
     lams : (a,) array
-    epss : (b,) array
+    epsilons : (b,) array
     ratio_scores : (a,) array
         The first score of each λ, half the mean squared error of the
         density ratio up to a constant.
@@ -415,7 +415,7 @@ class BayesValidation:
     """
 
     lams: np.ndarray
-    epss: np.ndarray
+    epsilons: np.ndarray
     ratio_scores: np.ndarray
     risks: np.ndarray
     lam: float
@@ -428,7 +428,7 @@ class BayesValidation:
 # %% [14] Choosing the parameters
 def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
                         prior: RKHSFunction | GaussianEmbedding, lams,
-                        epss, *, method: str = "squared", folds=5,
+                        epsilons, *, method: str = "squared", folds=5,
                         rng=None, tol: float = 1e-14) -> BayesValidation:
     """Choose λ and ε of the kernel Bayes rule by cross-validation
     (:prf:ref:`prop-kbr-scores`).
@@ -436,7 +436,7 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
     Parameters
     ----------
     k, l, X, Y, prior, method, tol : as for `kernel_bayes_rule`
-    lams, epss : lists of positive numbers
+    lams, epsilons : lists of positive numbers
     folds : int, or list of lists of indices
         The number of folds, drawn at random, or the folds.
     rng : seed or numpy.random.Generator, to draw the folds
@@ -448,7 +448,7 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
         same lams and folds, risks of both methods can be compared.
     """
     F, G, p = _factors_of(k, l, X, Y, prior, tol)
-    lams, epss = _grid(lams, "lams"), _grid(epss, "epss")
+    lams, epsilons = _grid(lams, "lams"), _grid(epsilons, "epsilons")
     _choice(method)
     folds, _ = _split(len(F), folds, 0, rng)
     with np.errstate(all="ignore"):
@@ -460,12 +460,12 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
             raise ValueError("prior must have mass near the points Y, but "
                              "no estimate of the density ratio is positive")
         ratio /= ratio.sum()
-        risks = _bounded(_risk_sums(F, G, p, ratio, lam, epss, folds,
+        risks = _bounded(_risk_sums(F, G, p, ratio, lam, epsilons, folds,
                                     method),
-                         "epss must be larger: the scores overflow")
-    return BayesValidation(lams, epss, _fixed_copy(scores),
+                         "epsilons must be larger: the scores overflow")
+    return BayesValidation(lams, epsilons, _fixed_copy(scores),
                            _fixed_copy(risks), lam,
-                           float(epss[risks.argmin()]))
+                           float(epsilons[risks.argmin()]))
 
 
 # %% [15] Choosing the parameters

@@ -575,9 +575,9 @@ def test_validation_equals_fitting_again_without_each_fold(method):
     X, Y = sample(np.random.default_rng(7), 24)
     k, l = Gaussian(0.7), Gaussian(0.6)
     prior = RKHSFunction(l, [0.2, 0.9], [0.5, 0.5])
-    lams, epss, folds = [1e-2, 1e-1], [1e-3, 1e-1], [range(0, 8), range(8, 15), range(15, 24)]
+    lams, epsilons, folds = [1e-2, 1e-1], [1e-3, 1e-1], [range(0, 8), range(8, 15), range(15, 24)]
     folds = [list(f) for f in folds]
-    found = validate_bayes_rule(k, l, X, Y, prior, lams, epss, folds=folds, method=method)
+    found = validate_bayes_rule(k, l, X, Y, prior, lams, epsilons, folds=folds, method=method)
 
     scores, ratios = np.zeros(2), np.zeros((2, 24))
     for f in folds:
@@ -592,13 +592,13 @@ def test_validation_equals_fitting_again_without_each_fold(method):
     risks = np.zeros(2)
     for f in folds:
         rest = np.setdiff1d(np.arange(24), f)
-        for b, eps in enumerate(epss):
+        for b, eps in enumerate(epsilons):
             fit = kernel_bayes_rule(k, l, X[rest], Y[rest], prior, lams[best], eps, method=method)
             for i in f:
                 gap = RKHSFunction(l, Y[i : i + 1], [1.0]) - fit(X[i])
                 risks[b] += weight[i] * inner(gap, gap)
     assert np.allclose(found.risks, risks / weight.sum(), atol=1e-6)
-    assert found.lam == lams[best] and found.eps == epss[risks.argmin()]
+    assert found.lam == lams[best] and found.eps == epsilons[risks.argmin()]
     assert isinstance(found, BayesValidation) and "lam=" in repr(found)
     with pytest.raises(ValueError):
         found.risks[0] = 0.0
@@ -809,12 +809,12 @@ def test_bad_input_of_the_record():
 
 def test_bad_input_of_the_validation():
     """validate_bayes_rule: every argument."""
-    good = dict(k=GOOD["k"], l=GOOD["l"], X=GOOD["X"], Y=GOOD["Y"], prior=GOOD["prior"], lams=[0.1], epss=[0.1],
+    good = dict(k=GOOD["k"], l=GOOD["l"], X=GOOD["X"], Y=GOOD["Y"], prior=GOOD["prior"], lams=[0.1], epsilons=[0.1],
                 folds=3, rng=0)
     assert validate_bayes_rule(**good).lam == 0.1
     for name, value in (("k", None), ("l", None), ("X", []), ("Y", [1.0]), ("prior", 1.0), ("lams", [0.0]),
-                        ("lams", []), ("lams", 0.1), ("lams", [[0.1]]), ("epss", [-1.0]), ("epss", [np.nan]),
-                        ("lams", [1e-300, 0.1]), ("lams", [1e-20, 0.1]), ("epss", [1e-300, 0.1]), ("epss", [1e-40]),
+                        ("lams", []), ("lams", 0.1), ("lams", [[0.1]]), ("epsilons", [-1.0]), ("epsilons", [np.nan]),
+                        ("lams", [1e-300, 0.1]), ("lams", [1e-20, 0.1]), ("epsilons", [1e-300, 0.1]), ("epsilons", [1e-40]),
                         ("prior", RKHSFunction(GOOD["l"], [0.2], [1e200])),
                         ("method", "x"), ("folds", 1), ("folds", 4), ("folds", [[0, 1]]), ("rng", "seed"),
                         ("rng", None), ("tol", -1.0), ("prior", RKHSFunction(Gaussian(0.5), [1e5], [1.0]))):
