@@ -37,12 +37,24 @@ def wheel(n, rng):
     return np.array(states), np.array(states) + NOISE * rng.normal(size=(n, 2))
 
 
-def extended_kalman(ys, h=1e-6):
+def extended(mean, P, h=1e-6):
+    A = np.stack([(advance(mean + e) - advance(mean - e)) / (2 * h) for e in h * np.eye(2)],
+                 axis=-1)
+    return advance(mean), A @ P @ A.T
+
+
+def unscented(mean, P):
+    C, share = np.linalg.cholesky(3 * P).T, np.array([2, 1, 1, 1, 1]) / 6
+    moved = advance(np.vstack([mean, mean + C, mean - C]))
+    mean = share @ moved
+    return mean, (moved - mean).T @ (share[:, None] * (moved - mean))
+
+
+def kalman_like(ys, predict):
     mean, P, found = ys[0], NOISE**2 * np.eye(2), [ys[0]]
     for y in ys[1:]:
-        A = np.stack([(advance(mean + e) - advance(mean - e)) / (2 * h)
-                      for e in h * np.eye(2)], axis=-1)
-        mean, P = advance(mean), A @ P @ A.T + PUSH**2 * np.eye(2)
+        mean, P = predict(mean, P)
+        P = P + PUSH**2 * np.eye(2)
         J = np.linalg.solve(P + NOISE**2 * np.eye(2), P).T
         mean, P = mean + J @ (y - mean), P - J @ P
         found.append(mean)
@@ -111,7 +123,8 @@ def main():
 
     tests = [wheel(100, rng) for _ in range(20)]
     for name, found in (("sensor", [y for _, y in tests]),
-                        ("extended Kalman", [extended_kalman(y) for _, y in tests]),
+                        ("extended Kalman", [kalman_like(y, extended) for _, y in tests]),
+                        ("unscented Kalman", [kalman_like(y, unscented) for _, y in tests]),
                         ("5000 particles", [particles(y, rng) for _, y in tests])):
         errors = [error(z, x) for z, (x, _) in zip(found, tests)]
         print(f"{name:16} {np.mean(errors):.3f} ± {np.std(errors, ddof=1) / 20**0.5:.3f}")

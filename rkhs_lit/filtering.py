@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve
 
-from rkhs_lit.bayes_rule import (_called, _choice, _low_rank,
-                                 _posterior_weights)
+from rkhs_lit.bayes_rule import (_called, _choice, _coordinates, _is_prior,
+                                 _low_rank, _posterior_weights)
 from rkhs_lit.bochner import _take
-from rkhs_lit.conditional_embedding import _table
+from rkhs_lit.conditional_embedding import _bounded, _reworded, _table
 from rkhs_lit.cross_covariance import (_named_space, _one_kind, _points,
-                                       _same_space)
+                                       _power)
 from rkhs_lit.kernels import (TILE, Gaussian, Kernel, Pairs, _positive,
                               _whole, as_points, as_sequence)
 from rkhs_lit.mean_embedding import GaussianEmbedding
@@ -64,62 +64,53 @@ def _transitions(k, l, states, observations, next_states):
 
 
 # %% [4] The mass must be watched
-class _Coordinates:
-    """Embeddings as vectors of coordinates, and the steps between them."""
+def _features(k, l, trajectory, Y, tol, max_rank):
+    """Features of the recording, and the maps that give them."""
+    parts = []
+    for name, kernel, points in ("k", k, trajectory), ("l", l, Y):
+        factor, features = _called(name, lambda: _low_rank(
+            kernel, points, tol, max_rank))
+        if factor.shape[1] == 0:
+            raise ValueError(f"{name} must not be zero at all points")
+        parts += factor, features
+    return parts
 
-    def _features_of_recording(self, X, Y, trajectory):
-        n, parts = len(X), []
-        for name, points in ("k", trajectory), ("l", Y):
-            factor, features = _called(name, lambda: _low_rank(
-                getattr(self, name), points, self.tol, self.max_rank))
-            if factor.shape[1] == 0:
-                raise ValueError(f"{name} must not be zero at all points")
-            parts += factor, features
-        F, state_map, G, observation_map = parts
-        self._set(_F=F[:n], _F_next=F[-n:], _G=G, _state_map=state_map,
-                  _observation_map=observation_map,
-                  _sizes=np.sqrt(np.maximum(self.k.diag(X), 0.0)))
 
-    def _solvers(self):
-        F, G, n = self._F, self._G, len(self._F)
-        prior, start = (_called(name, lambda: cho_solve(_factor(
-            E.T @ E, n * self.lam, "n lam"), E.T).T)
-            for name, E in (("k", F), ("l", G)))
-        self._set(_prior=prior, _start=start, _M=self._F_next.T @ prior)
+def _solver(name, E, shift):
+    """E (E'E + shift I)⁻¹, from coordinates to weights."""
+    return _called(name, lambda: cho_solve(_factor(
+        E.T @ E, shift, "n lam"), E.T).T)
+
+
+# %% [5] The mass must be watched
+class _Embeddings:
+    def _regularise(self, lam, eps):
+        _positive(lam, "lam")
+        _positive(eps, "eps")
+        prior, start = (_solver(name, E, len(E) * float(lam))
+                        for name, E in (("k", self._F), ("l", self._G)))
+        self._set(lam=float(lam), eps=float(eps), _prior=prior,
+                  _start=start, _M=self._F_next.T @ prior)
 
     def _set(self, **values):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-
-# %% [5] The mass must be watched
-class _Embeddings(_Coordinates):
-    def _coordinates(self, f, name):
-        if not isinstance(f, (RKHSFunction, GaussianEmbedding)):
-            raise ValueError(f"{name} must be an RKHSFunction or a "
-                             f"GaussianEmbedding, got {type(f).__name__}")
-        if not _same_space(f.kernel, self.k):
-            raise ValueError(f"{name} must be a function of the kernel "
-                             f"{self.k}, got {f.kernel}")
-        with np.errstate(over="ignore", invalid="ignore"):
+    def _theta(self, f, name):
+        """The coordinates of an embedding."""
+        with (_reworded("^prior", name), _reworded("points Y", "states"),
+              np.errstate(over="ignore", invalid="ignore")):
+            _is_prior(f, self.k)
             points = getattr(f, "points", None)
             if points is self.states:
                 theta = self._F.T @ f.weights
             elif points is self.next_states:
                 theta = self._F_next.T @ f.weights
             else:
-                theta = self._from_values(f, name)
+                theta = _coordinates(f, self._state_map)
         if not np.isfinite(theta).all():
             raise ValueError(f"{name} must have smaller weights")
         return theta
-
-    def _from_values(self, f, name):
-        try:
-            values = f(self._state_map.landmarks)
-        except ValueError as error:
-            raise ValueError(f"{name} does not suit the states: {error}"
-                             ) from None
-        return solve_triangular(self._state_map.factor, values, lower=True)
 
     def _mass_one(self, w):
         return _unit(w) if self.normalise else w
@@ -172,21 +163,18 @@ class _Recursion(_Embeddings):
 
 
 # %% [7] From an embedding to a point
-class _Estimates(_Recursion):
-    def _points_of(self, W):
-        """A point for each row of weights."""
-        best = np.argmax((W @ self._F) @ self._F.T, axis=1)
-        if self.estimate == "state":
-            return _points(self.k, _take(self.states, best), "states")
-        X = self._vectors
-        if self.estimate == "mean":
-            found = np.array([_mean(w, X, b) for w, b in zip(W, best)])
-        else:
-            found = np.vstack([
-                _climb(self.k, X, W[t:t + TILE], best[t:t + TILE])
-                for t in range(0, len(W), TILE)])
-        return _fixed_copy(found[:, 0] if np.ndim(self.states) == 1
-                           else found)
+def _estimates(f, W):
+    """A point for each row of weights of the filter f."""
+    best = np.argmax((W @ f._F) @ f._F.T, axis=1)
+    if f.estimate == "state":
+        return _points(f.k, _take(f.states, best), "states")
+    X = f._vectors
+    if f.estimate == "mean":
+        found = np.array([_mean(w, X, b) for w, b in zip(W, best)])
+    else:
+        found = np.vstack([_climb(f.k, X, W[t:t + TILE], best[t:t + TILE])
+                           for t in range(0, len(W), TILE)])
+    return _fixed_copy(found[:, 0] if np.ndim(f.states) == 1 else found)
 
 
 def _mean(w, X, best):
@@ -200,7 +188,7 @@ def _climb(k, X, W, best):
     """Pre-images for the rows of W, many at once, from these states."""
     try:
         return _modes(k, X, W, X[best], 1e-6, 10_000, "W")
-    except ValueError:                        # one is nowhere positive
+    except ValueError:            # one is nowhere positive, or too slow
         if len(W) == 1:
             return X[best]
         return np.vstack([_climb(k, X, W[t:t + 1], best[t:t + 1])
@@ -230,7 +218,7 @@ def _estimator(k, states, name):
 
 # %% [9] The filter
 @dataclass(frozen=True, eq=False, repr=False)
-class _Trained(_Estimates):
+class _Trained(_Recursion):
     k: Kernel
     l: Kernel
     states: Sequence
@@ -254,16 +242,14 @@ class _Trained(_Estimates):
         if not isinstance(self.normalise, (bool, np.bool_)):
             raise ValueError("normalise must be True or False, got "
                              f"{self.normalise!r}")
+        F, state_map, G, observation_map = _features(
+            self.k, self.l, trajectory, Y, self.tol, self.max_rank)
         self._set(states=X, observations=Y, next_states=Z, estimate=name,
-                  _vectors=vectors)
+                  _vectors=vectors, _F=F[:len(X)], _F_next=F[-len(X):],
+                  _G=G, _state_map=state_map,
+                  _observation_map=observation_map,
+                  _sizes=np.sqrt(np.maximum(self.k.diag(X), 0.0)))
         self._regularise(self.lam, self.eps)
-        self._features_of_recording(X, Y, trajectory)
-        self._solvers()
-
-    def _regularise(self, lam, eps):
-        _positive(lam, "lam")
-        _positive(eps, "eps")
-        self._set(lam=float(lam), eps=float(eps))
 
     def __repr__(self):
         return (f"{type(self).__name__}({self.k}, {self.l}, "
@@ -275,10 +261,11 @@ class _Trained(_Estimates):
 
     def _after(self, previous):
         return None if previous is None else (
-            self._M @ self._coordinates(previous, "previous"))
+            self._M @ self._theta(previous, "previous"))
 
 
 # %% [10] The filter
+@dataclass(frozen=True, eq=False, repr=False)
 class KernelBayesFilter(_Trained):
     """The kernel Bayes filter: hidden states from observations, learned
     from a recording of both (:prf:ref:`thm-filter-recursion`).
@@ -312,15 +299,15 @@ class KernelBayesFilter(_Trained):
 
     def predict(self, f: RKHSFunction | GaussianEmbedding) -> RKHSFunction:
         """The embedding of the next state, from that of a state."""
-        beta = self._prior @ self._coordinates(f, "f")
+        beta = self._prior @ self._theta(f, "f")
         return RKHSFunction(self.k, self.next_states, self._mass_one(beta))
 
     def update(self, y, prior: RKHSFunction | GaussianEmbedding
                ) -> RKHSFunction:
         """The embedding of a state, from the embedding of its prior
         distribution and an observation y of it."""
-        return self._embedding(self._observe(y, self._coordinates(
-            prior, "prior")))
+        return self._embedding(self._observe(y, self._theta(prior,
+                                                            "prior")))
 
     def step(self, y, previous: RKHSFunction | GaussianEmbedding | None
              = None) -> RKHSFunction:
@@ -339,7 +326,7 @@ class KernelBayesFilter(_Trained):
             W.append(w)
             notes.append(note)
         W = np.array(W)
-        return Filtered(self.k, self.states, W, self._points_of(W),
+        return Filtered(self.k, self.states, W, _estimates(self, W),
                         tuple(notes))
 
     def retune(self, lam: float, eps: float) -> "KernelBayesFilter":
@@ -347,7 +334,6 @@ class KernelBayesFilter(_Trained):
         not computed again."""
         other = copy.copy(self)
         other._regularise(lam, eps)
-        other._solvers()
         return other
 
 
@@ -459,9 +445,16 @@ def _kernel_pairs(kernels):
     return pairs
 
 
-def _squared_error(found, truth):
-    gap = as_points(found, "estimates") - as_points(truth, "states")
+def _squared_error(found, truth, unit):
+    gap = (as_points(found, "estimates") / unit
+           - as_points(truth, "states") / unit)
     return float(np.mean(np.sum(gap**2, axis=1)))
+
+
+def _in_units(errors, unit):
+    with np.errstate(over="ignore"):
+        return _bounded(errors * unit * unit, "states must be smaller: "
+                        "their squared errors overflow")
 
 
 # %% [14] Choosing the parameters
@@ -496,14 +489,16 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     options = dict(method=method, estimate=estimate, normalise=normalise,
                    tol=tol, max_rank=max_rank)
     errors = np.empty((len(kernels), len(lams), len(epsilons)))
+    unit = _power(np.abs(X).max()) or 1.0       # so that no square is lost
     for p, (k, l) in enumerate(kernels):
         trained = KernelBayesFilter(k, l, X[:cut], Y[:cut], lams[0],
                                     epsilons[0], **options)
         for q, lam in enumerate(lams):
             for r, eps in enumerate(epsilons):
                 found = trained.retune(lam, eps).filter(Y[cut:]).estimates
-                errors[p, q, r] = _squared_error(found, X[cut:])
+                errors[p, q, r] = _squared_error(found, X[cut:], unit)
     p, q, r = np.unravel_index(errors.argmin(), errors.shape)
     chosen = KernelBayesFilter(*kernels[p], X, Y, lams[q], epsilons[r],
                                **options)
-    return FilterValidation(chosen, errors, (int(p), int(q), int(r)))
+    return FilterValidation(chosen, _in_units(errors, unit),
+                            (int(p), int(q), int(r)))

@@ -894,6 +894,21 @@ def test_validation_is_the_error_at_the_end_of_the_recording():
         assert not v.errors.flags.writeable and "FilterValidation" in repr(v)
 
 
+def test_validation_in_units_in_which_squares_are_lost():
+    """def-filter-validation: states of size 1e-170 have squares of zero, those of 1e170 overflow;
+    the choice is that of units in which they do neither."""
+    path = np.random.default_rng(0).integers(0, 3, size=60)
+    seen = np.where(np.arange(60) % 4 == 0, 2, path)
+    d, calls = Delta(), dict(kernels=[(Delta(), FunctionKernel(lambda a, b: 1.0)), (Delta(),) * 2],
+                             observations=seen, lams=[1e-3], epsilons=[1e-3], held_out=20)
+    plain = validate_filter(states=path.astype(float), **calls)
+    assert plain.best == (1, 0, 0) and plain.errors[0, 0, 0] > plain.errors[1, 0, 0] > 0
+    tiny = validate_filter(states=path * 1e-170, **calls)
+    assert tiny.best == plain.best and tiny.filter.l == d
+    with pytest.raises(ValueError, match="states must be smaller"):
+        validate_filter(states=path * 1e170, **calls)
+
+
 def test_records_do_not_change_with_their_makers():
     """Frozen records: arrays are copied, and cannot be written."""
     x, y = drift(31)
@@ -909,6 +924,8 @@ def test_records_do_not_change_with_their_makers():
         before.estimates[0, 0] = 1.0
     with pytest.raises(FrozenInstanceError):
         f.lam = 1.0
+    with pytest.raises(FrozenInstanceError):
+        f._M = None                      # not a field, frozen all the same
     with pytest.raises(FrozenInstanceError):
         before.notes = ()
     assert repr(f) == ("KernelBayesFilter(Gaussian(sigma=0.6), Gaussian(sigma=0.8), n=30, "
