@@ -21,11 +21,11 @@ from rkhs_lit.conditional_embedding import (_KERNEL, _bounded, _one_point,
                                             _reworded, _sample, _shift,
                                             _table)
 from rkhs_lit.cross_covariance import RKHSOperator, _power, _same_space
-from rkhs_lit.kernels import Kernel, _nonnegative, as_points
+from rkhs_lit.kernels import Kernel, _nonnegative
 from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import RKHSFunction, _numbers
 from rkhs_lit.ridge import (_at, _check_visible, _factor, _fixed_copy,
-                            _penalty, _split)
+                            _penalties, _penalty, _split)
 
 
 # %% [2] One complex solve of small size
@@ -448,7 +448,7 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
         same lams and folds, risks of both methods can be compared.
     """
     F, G, p = _factors_of(k, l, X, Y, prior, tol)
-    lams, epsilons = _grid(lams, "lams"), _grid(epsilons, "epsilons")
+    lams, epsilons = _penalties(lams), _penalties(epsilons, "epsilons")
     _choice(method)
     folds, _ = _split(len(F), folds, 0, rng)
     with np.errstate(all="ignore"):
@@ -469,15 +469,6 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
 
 
 # %% [15] Choosing the parameters
-def _grid(values, name):
-    column = as_points(values, name)
-    if np.ndim(values) != 1 or not (column > 0).all():
-        raise ValueError(f"{name} must be a list of positive numbers, got "
-                         f"shape {np.shape(values)} with the least value "
-                         f"{column.min():.6g}")
-    return _fixed_copy(column[:, 0])
-
-
 def _factors_of(k, l, X, Y, prior, tol):
     """The factors F of L and G of K, and the prior's coordinates p."""
     X, Y = _sample(k, l, X, Y)

@@ -20,6 +20,7 @@ from rkhs_lit.cross_covariance import (RKHSOperator, _named_space, _power,
 from rkhs_lit.hsic import GammaTest
 from rkhs_lit.kernels import (Kernel, _finite, _positive, as_points,
                               reduce_tiles)
+from rkhs_lit.mmd import _suited
 from rkhs_lit.pca import centre
 
 
@@ -30,13 +31,7 @@ def _triples(kx, ky, kz, X, Y, Z):
     for name, kernel, letter, points in (
             ("kx", kx, "X", X), ("ky", ky, "Y", Y), ("kz", kz, "Z", Z)):
         _named_space(kernel, name)
-        try:
-            prepared.append(kernel._prepare(points, letter))
-        except ValueError as error:
-            if str(error).startswith(letter):
-                raise
-            raise ValueError(f"{letter} does not suit {name}: {error}"
-                             ) from None
+        prepared.append(_suited(kernel, points, letter, name))
         n, m = len(prepared[0]), len(prepared[-1])
         if n != m:
             raise ValueError(f"{letter} must have as many points as X "

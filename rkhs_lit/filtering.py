@@ -24,7 +24,7 @@ from rkhs_lit.kernels import (TILE, Gaussian, Kernel, Pairs, _positive,
 from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import RKHSFunction, _joined
 from rkhs_lit.pca import _modes
-from rkhs_lit.ridge import _factor, _fixed_copy
+from rkhs_lit.ridge import _factor, _fixed_copy, _penalties
 
 
 # %% [2] The mass must be watched
@@ -426,15 +426,6 @@ def _held_out(states, observations, held_out):
     return X, Y, cut
 
 
-def _candidates(values, name):
-    numbers = as_points(values, name)
-    if np.ndim(values) != 1 or not (numbers > 0).all():
-        raise ValueError(f"{name} must be a list of positive numbers, got "
-                         f"shape {np.shape(values)} with the least value "
-                         f"{numbers.min():.6g}")
-    return numbers[:, 0].tolist()
-
-
 def _kernel_pairs(kernels):
     pairs = list(as_sequence(kernels, "kernels"))
     for pair in pairs:
@@ -483,8 +474,7 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     FilterValidation
     """
     X, Y, cut = _held_out(states, observations, held_out)
-    lams = _candidates(lams, "lams")
-    epsilons = _candidates(epsilons, "epsilons")
+    lams, epsilons = _penalties(lams), _penalties(epsilons, "epsilons")
     kernels = _kernel_pairs(kernels)
     options = dict(method=method, estimate=estimate, normalise=normalise,
                    tol=tol, max_rank=max_rank)

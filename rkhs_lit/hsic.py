@@ -26,7 +26,8 @@ from rkhs_lit.kernels import (Gaussian, Kernel, _finite, _nonnegative,
                               reduce_tiles)
 from rkhs_lit.mean_embedding import (GaussianEmbedding, _covariance_matrix,
                                      embedding_distance)
-from rkhs_lit.mmd import PermutationTest, _number, permutation_pvalue
+from rkhs_lit.mmd import (PermutationTest, _number, _suited,
+                          permutation_pvalue)
 from rkhs_lit.pca import centre
 
 
@@ -288,13 +289,7 @@ def _paired(k, l, X, Y, least):
     for name, kernel, points, letter in (("k", k, X, "X"),
                                          ("l", l, Y, "Y")):
         _named_space(kernel, name)
-        try:
-            prepared.append(kernel._prepare(points, letter))
-        except ValueError as error:
-            if str(error).startswith(letter):
-                raise
-            raise ValueError(f"{letter} does not suit {name}: {error}"
-                             ) from None
+        prepared.append(_suited(kernel, points, letter, name))
     n, m = map(len, prepared)
     if n != m:
         raise ValueError(f"Y must have as many points as X ({n}), got {m}")

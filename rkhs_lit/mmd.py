@@ -37,18 +37,23 @@ def _mean(kernel, X, Y=None, *, distinct=False):
 
 
 # %% [3] The code
+def _suited(kernel, points, letter, name="the kernel"):
+    """Points as the kernel wants them, or an error that names both."""
+    try:
+        return kernel._prepare(points, letter)
+    except ValueError as error:
+        if str(error).startswith(letter):
+            raise
+        raise ValueError(f"{letter} does not suit {name}: {error}"
+                         ) from None
+
+
 def _samples(kernel, X, Y, least):
-    """Both samples as the kernel wants them, with clear errors."""
+    """Both samples as the kernel wants them."""
     _space(kernel)
     prepared = []
     for name, points in (("X", X), ("Y", Y)):
-        try:
-            prepared.append(kernel._prepare(points, name))
-        except ValueError as error:
-            if str(error).startswith(name):
-                raise
-            raise ValueError(f"{name} does not suit the kernel: {error}"
-                             ) from None
+        prepared.append(_suited(kernel, points, name))
         if len(prepared[-1]) < least:
             raise ValueError(f"{name} must hold at least {least} points, "
                              f"got {len(prepared[-1])}")

@@ -38,10 +38,10 @@ def _penalty(lam, name="lam"):
     return float(lam)
 
 
-def _penalties(lams):
-    values = as_points(lams, "lams")
+def _penalties(lams, name="lams"):
+    values = as_points(lams, name)
     if np.ndim(lams) != 1 or not (values > 0).all():
-        raise ValueError("lams must be a list of positive numbers, got "
+        raise ValueError(f"{name} must be a list of positive numbers, got "
                          f"shape {np.shape(lams)} with the least value "
                          f"{values.min():.6g}")
     return _fixed_copy(values[:, 0])
