@@ -694,3 +694,12 @@ def test_a_list_of_numbers_is_an_array_for_g():
     m = conditional_embedding(Gaussian(1.0), Gaussian(1.0), x, y, 0.1)
     found = m.expectation(lambda y: y**2, [0.5])
     assert np.array_equal(found, m.expectation([1.0, 9.0, 4.0], [0.5]))
+
+
+def test_an_expectation_is_a_sum_with_the_weights():
+    """thm-ce-estimator, part 2: both orders of the same product, to rounding."""
+    rng = np.random.default_rng(3)
+    x, y, t = rng.normal(size=(3, 25))
+    m = conditional_embedding(Gaussian(0.8), Gaussian(1.0), x, y, 0.05)
+    assert np.allclose(m.expectation(np.sin, t), m.weights(t).T @ np.sin(y), rtol=1e-10,
+                       atol=1e-12)
