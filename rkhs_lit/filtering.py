@@ -267,7 +267,7 @@ class _Trained(_Recursion):
 # %% [10] The filter
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelBayesFilter(_Trained):
-    """The kernel Bayes filter: hidden states from observations, learned
+    """The kernel Bayes filter: hidden states from observations, learnt
     from a recording of both (:prf:ref:`thm-filter-recursion`).
 
     Parameters
