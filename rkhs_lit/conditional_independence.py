@@ -331,8 +331,10 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     GammaTest
         Its mean and std are estimates under the hypothesis. Its p-value
         is approximate: the regressions are not perfect, and a gamma
-        distribution replaces the exact one. If nothing is left of X or
-        of Y after the regression on Z, it is 1.
+        distribution replaces the exact one. If nothing but rounding is
+        left of X or of Y after the regression on Z, it is 1. But the
+        small error that λ leaves counts as a residual: variables that
+        are functions of Z, or nearly so, look dependent.
 
     Examples
     --------

@@ -278,7 +278,8 @@ class KernelBayesFilter(_Trained):
         A trajectory and what was observed of it. The last state is a
         successor only: the attributes keep the first n points.
     lam : float
-        λ > 0, added to the covariance operator of the states.
+        λ > 0, added to the covariance operator of the states, and for
+        the first observation to that of the observations.
     eps : float
         ε > 0, the regulariser of Bayes' rule.
     next_states : sequence of n points, optional
@@ -295,6 +296,14 @@ class KernelBayesFilter(_Trained):
         not, they may fade away (:prf:ref:`prop-filter-scale`).
     tol, max_rank
         Accuracy of the features, as for `pivoted_cholesky`.
+
+    Examples
+    --------
+    >>> from rkhs_lit.kernels import Delta
+    >>> lamp = KernelBayesFilter(Delta(), Delta(), ["on", "off"] * 9,
+    ...                          ["red", "dark"] * 9, 1e-3, 1e-6)
+    >>> lamp.filter(["red", "dark", "red"]).estimates
+    ('on', 'off', 'on')
     """
 
     def predict(self, f: RKHSFunction | GaussianEmbedding) -> RKHSFunction:
@@ -393,6 +402,10 @@ class FilterValidation:
     ----------
     filter : KernelBayesFilter
         The best one, trained on the whole trajectory.
+    kernels : tuple of p pairs (k, l)
+    lams : (q,) array
+    epsilons : (r,) array
+        What was tried.
     errors : (p, q, r) array
         The validation error for each pair of kernels, λ and ε.
     best : tuple of three int
@@ -400,6 +413,9 @@ class FilterValidation:
     """
 
     filter: KernelBayesFilter
+    kernels: tuple[tuple[Kernel, Kernel], ...]
+    lams: np.ndarray
+    epsilons: np.ndarray
     errors: np.ndarray
     best: tuple[int, int, int]
 
@@ -433,7 +449,7 @@ def _kernel_pairs(kernels):
                 isinstance(kernel, Kernel) for kernel in pair)):
             raise ValueError("kernels must be a list of pairs (k, l) of "
                              f"kernels, got {pair!r} in it")
-    return pairs
+    return tuple(map(tuple, pairs))
 
 
 def _squared_error(found, truth, unit):
@@ -490,5 +506,6 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     p, q, r = np.unravel_index(errors.argmin(), errors.shape)
     chosen = KernelBayesFilter(*kernels[p], X, Y, lams[q], epsilons[r],
                                **options)
-    return FilterValidation(chosen, _in_units(errors, unit),
+    return FilterValidation(chosen, kernels, lams, epsilons,
+                            _in_units(errors, unit),
                             (int(p), int(q), int(r)))

@@ -39,6 +39,8 @@ def as_points(X, name: str = "X") -> np.ndarray:
     (n, d) array
         Finite floats, at least one row.
     """
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} must not have masked entries")
     try:
         points = np.asarray(X)
     except ValueError:
@@ -72,7 +74,7 @@ def as_sequence(X, name: str = "X"):
     Returns
     -------
     sequence
-        `X` itself, or a list of its elements.
+        `X` itself, or an array or a list of its elements.
     """
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
         raise ValueError(f"{name} must be a sequence of points, got a "
@@ -81,6 +83,10 @@ def as_sequence(X, name: str = "X"):
         raise ValueError(f"{name} must be a sequence, got a scalar")
     if len(X) == 0:
         raise ValueError(f"{name} must hold at least one point")
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} must not have masked entries")
+    if hasattr(X, "__array__"):      # a column of a data frame, which
+        return np.asarray(X)         # would be indexed by its labels
     return X if hasattr(X, "__getitem__") else list(X)
 
 
@@ -342,6 +348,21 @@ def words(document: str) -> Counter:
     return Counter(re.findall(r"\w+", document.lower()))
 
 
+@dataclass(frozen=True)
+class _Substrings:
+    p: int
+
+    def __repr__(self):
+        return f"substrings({self.p})"
+
+    def __call__(self, text):
+        if not isinstance(text, str):
+            raise ValueError("text must be a string, got "
+                             f"{type(text).__name__}")
+        p = self.p
+        return Counter(text[i:i + p] for i in range(len(text) - p + 1))
+
+
 def substrings(p: int) -> Callable[[str], Counter]:
     """The function that counts substrings of length p
     (:prf:ref:`def-histogram`).
@@ -349,15 +370,7 @@ def substrings(p: int) -> Callable[[str], Counter]:
     >>> substrings(2)("banana")
     Counter({'an': 2, 'na': 2, 'ba': 1})
     """
-    p = _whole(p, "p", 1)
-
-    def count(text: str) -> Counter:
-        if not isinstance(text, str):
-            raise ValueError("text must be a string, got "
-                             f"{type(text).__name__}")
-        return Counter(text[i:i + p] for i in range(len(text) - p + 1))
-
-    return count
+    return _Substrings(_whole(p, "p", 1))
 
 
 # %% [12] Kernels on documents, strings and anything else

@@ -887,7 +887,8 @@ def test_validation_is_the_error_at_the_end_of_the_recording():
             assert np.isclose(v.errors[p, q, r], np.sum(gap**2) / 15)
         p, q, r = v.best
         assert v.errors[v.best] == v.errors.min()
-        assert (v.filter.k, v.filter.l) == kernels[p]
+        assert (v.filter.k, v.filter.l) == kernels[p] == v.kernels[p]
+        assert np.array_equal(v.lams, lams) and np.array_equal(v.epsilons, epsilons)
         assert (v.filter.lam, v.filter.eps) == (lams[q], epsilons[r])
         assert (v.filter.method, v.filter.estimate) == ("clipped", "mean")
         assert np.array_equal(v.filter.states, x[:-1])

@@ -1,6 +1,7 @@
 """The identities of the chapter on kernels, one test each."""
 
 import math
+import pickle
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
@@ -1015,3 +1016,42 @@ def test_bad_input_is_refused_with_the_name_of_the_argument(name, call):
     """Every public function, every argument."""
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         call()
+
+
+class Labelled:
+    """A column with labels, as a data frame has: indexing goes by label."""
+
+    def __init__(self, values, labels):
+        self.table = dict(zip(labels, values))
+
+    def __len__(self):
+        return len(self.table)
+
+    def __getitem__(self, label):
+        return self.table[label]
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(list(self.table.values()), dtype=dtype)
+
+
+def test_points_with_labels_are_taken_in_their_order():
+    """as_sequence: a series is read as an array, not by its labels."""
+    for values in ([3.0, 1.0, 2.0], ["c", "a", "b"]):
+        points = as_sequence(Labelled(values, [2, 0, 1]))
+        assert list(points) == values
+
+
+def test_masked_entries_are_refused():
+    """as_sequence, as_points: a masked entry is a missing number."""
+    bad = np.ma.masked_array([1.0, -999.0], mask=[0, 1])
+    for check in (as_points, as_sequence):
+        with pytest.raises(ValueError, match="^T must not have masked"):
+            check(bad, "T")
+        assert len(check(np.ma.masked_array([1.0, 2.0]), "T")) == 2
+
+
+def test_two_counters_of_substrings_are_one_kernel():
+    """def-histogram: equal functions, equal kernels; they can be sent to another process."""
+    one, other = FeatureKernel(substrings(2)), FeatureKernel(substrings(2))
+    assert one == other != FeatureKernel(substrings(3))
+    assert "substrings(2)" in repr(one) and pickle.loads(pickle.dumps(one)) == one
