@@ -16,16 +16,16 @@ from scipy.linalg import (LinAlgError, LinAlgWarning, cho_factor,
                           cho_solve, eigh, lu_factor, lu_solve,
                           solve_triangular)
 
+import rkhs_lit.conventions as check
 from rkhs_lit.bochner import NystromFeatures, _take, pivoted_cholesky
 from rkhs_lit.conditional_embedding import (_KERNEL, _bounded, _one_point,
                                             _reworded, _sample, _shift,
                                             _table)
 from rkhs_lit.cross_covariance import RKHSOperator, _power, _same_space
-from rkhs_lit.kernels import Kernel, _nonnegative
+from rkhs_lit.kernels import Kernel
 from rkhs_lit.mean_embedding import GaussianEmbedding
-from rkhs_lit.moore_aronszajn import RKHSFunction, _numbers
-from rkhs_lit.ridge import (_at, _check_visible, _factor, _fixed_copy,
-                            _penalties, _penalty, _split)
+from rkhs_lit.moore_aronszajn import RKHSFunction
+from rkhs_lit.ridge import _at, _check_visible, _factor, _penalty, _split
 
 
 # %% [2] One complex solve of small size
@@ -102,16 +102,13 @@ def _shifted_solve(factor, phi):
 
 
 # %% [4] One complex solve of small size
+METHODS = "squared", "clipped"
+
+
 def _called(name, compute):
     """compute(), with errors that speak of the argument `name`."""
     with _reworded(_KERNEL, name):
         return compute()
-
-
-def _choice(method):
-    if not (isinstance(method, str) and method in ("squared", "clipped")):
-        raise ValueError('method must be "squared" or "clipped", got '
-                         f"{method!r}")
 
 
 # %% [5] One complex solve of small size
@@ -197,7 +194,7 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
     array([0.666667, 0.333333])
     """
     X, Y = _sample(k, l, X, Y)
-    w = _prior_weights(l, Y, prior, lam, _nonnegative(tol, "tol"))
+    w = _prior_weights(l, Y, prior, lam, check.nonnegative(tol, "tol"))
     return RKHSFunction(k, X, w)
 
 
@@ -220,7 +217,7 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
         uncentred cross-covariance operator under the prior.
     """
     X, Y = _sample(k, l, X, Y)
-    w = _prior_weights(l, Y, prior, lam, _nonnegative(tol, "tol"))
+    w = _prior_weights(l, Y, prior, lam, check.nonnegative(tol, "tol"))
     return RKHSOperator(k, X, l, Y, w)
 
 
@@ -228,9 +225,10 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
 class _Posterior:
     def __post_init__(self):
         X, Y = _sample(self.k, self.l, self.X, self.Y)
-        w = _numbers(self.prior_weights, len(X), "prior_weights")
-        eps, tol = _penalty(self.eps, "eps"), _nonnegative(self.tol, "tol")
-        _choice(self.method)
+        w = check.vector(self.prior_weights, "prior_weights", len(X))
+        eps = check.positive(self.eps, "eps")
+        tol = check.nonnegative(self.tol, "tol")
+        check.choice(self.method, "method", METHODS)
         G, features = _called("k", lambda: _low_rank(self.k, X, tol))
         H, A = _shifted(G, w, eps, self.method)
         factor = _factorised(A)
@@ -346,7 +344,7 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
     array([0.75, 0.25])
     """
     X, Y = _sample(k, l, X, Y)
-    w = _prior_weights(l, Y, prior, lam, _nonnegative(tol, "tol"))
+    w = _prior_weights(l, Y, prior, lam, check.nonnegative(tol, "tol"))
     return KernelPosterior(k, l, X, Y, w, eps, method, tol)
 
 
@@ -448,8 +446,9 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
         same lams and folds, risks of both methods can be compared.
     """
     F, G, p = _factors_of(k, l, X, Y, prior, tol)
-    lams, epsilons = _penalties(lams), _penalties(epsilons, "epsilons")
-    _choice(method)
+    lams = check.positives(lams, "lams")
+    epsilons = check.positives(epsilons, "epsilons")
+    check.choice(method, "method", METHODS)
     folds, _ = _split(len(F), folds, 0, rng)
     with np.errstate(all="ignore"):
         scores, ratios = _ratio_scores(F, p, lams, folds)
@@ -463,8 +462,8 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
         risks = _bounded(_risk_sums(F, G, p, ratio, lam, epsilons, folds,
                                     method),
                          "epsilons must be larger: the scores overflow")
-    return BayesValidation(lams, epsilons, _fixed_copy(scores),
-                           _fixed_copy(risks), lam,
+    return BayesValidation(lams, epsilons, check.frozen(scores),
+                           check.frozen(risks), lam,
                            float(epsilons[risks.argmin()]))
 
 
@@ -473,7 +472,7 @@ def _factors_of(k, l, X, Y, prior, tol):
     """The factors F of L and G of K, and the prior's coordinates p."""
     X, Y = _sample(k, l, X, Y)
     _is_prior(prior, l)
-    tol = _nonnegative(tol, "tol")
+    tol = check.nonnegative(tol, "tol")
     F, features = _called("l", lambda: _low_rank(l, Y, tol))
     G, _ = _called("k", lambda: _low_rank(k, X, tol))
     return F, G, _coordinates(prior, features)

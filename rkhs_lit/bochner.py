@@ -14,11 +14,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gamma, kv
 
-from rkhs_lit.kernels import (TILE, Gaussian, Kernel, Laplace, Pairs,
-                              Power, Product, Scaled, Sinc, Sum, _finite,
-                              _kernel, _nonnegative, _OnVectors, _positive,
-                              _whole, as_points, as_sequence, reduce_tiles,
-                              squared_distances)
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points, as_sequence
+from rkhs_lit.kernels import (TILE, Gaussian, Kernel, Laplace, Pairs, Power,
+                              Product, Scaled, Sinc, Sum, _kernel,
+                              _OnVectors, reduce_tiles, squared_distances)
 from rkhs_lit.moore_aronszajn import _fixed, _space
 
 
@@ -74,11 +74,13 @@ class Matern(_OnVectors):
     sigma: float
 
     def __post_init__(self):
-        _positive(self.nu, "nu")
+        object.__setattr__(
+            self, "nu", check.positive(self.nu, "nu"))
         if self.nu > 1000:
             raise ValueError(f"nu must be at most 1000, got {self.nu}: use "
                              "Gaussian(sigma), which is its limit")
-        _positive(self.sigma, "sigma")
+        object.__setattr__(
+            self, "sigma", check.width(self.sigma, "sigma"))
 
     def _gram(self, X, Y):
         r = np.sqrt(squared_distances(X, Y))
@@ -124,14 +126,6 @@ def _mass(kernel, dim):
 
 
 # %% [5] Rules for spectral measures
-def _generator(rng):
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise ValueError("rng must be a seed or a numpy Generator, got "
-                         f"{rng!r}") from None
-
-
 def spectral_sample(kernel: Kernel, n: int, *, dim: int,
                     rng) -> np.ndarray:
     """Frequencies drawn from the spectral measure of a kernel, divided
@@ -158,9 +152,9 @@ def spectral_sample(kernel: Kernel, n: int, *, dim: int,
         Independent rows ω with E cos⟨ω, x - y⟩ = k(x, y) / k(0).
     """
     _kernel(kernel, "kernel")
-    n, dim = _whole(n, "n", 1), _whole(dim, "dim", 1)
+    n, dim = check.whole(n, "n", 1), check.whole(dim, "dim", 1)
     with np.errstate(over="ignore", invalid="ignore"):
-        omega = _frequencies(kernel, n, dim, _generator(rng))
+        omega = _frequencies(kernel, n, dim, check.generator(rng))
     if _mass(kernel, dim) == 0:
         raise ValueError("kernel must not be zero: a zero kernel has no "
                          "frequencies")
@@ -198,14 +192,14 @@ class FourierFeatures:
     def __post_init__(self):
         omega = as_points(self.frequencies, "frequencies").copy()
         b = as_points(self.phases, "phases").ravel().copy()
-        q, D = len(omega), _whole(self.n_features, "n_features", 1)
+        q, D = len(omega), check.whole(self.n_features, "n_features", 1)
         if np.shape(self.phases) != (q,):
             raise ValueError(f"phases must be {q} numbers, one for each "
                              f"frequency, got {np.shape(self.phases)}")
         if not q <= D <= 2 * q:
             raise ValueError(f"n_features must be from {q} to {2 * q} for "
                              f"{q} frequencies, got {D}")
-        mass = _nonnegative(self.mass, "mass")
+        mass = check.nonnegative(self.mass, "mass")
         omega.setflags(write=False)
         b.setflags(write=False)
         for name, value in (("frequencies", omega), ("phases", b),
@@ -254,11 +248,6 @@ def _waves(X, omega, b, D, mass):
 
 
 # %% [8] Which form wins?
-def _flag(value, name):
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
-
-
 def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
                             rng, paired: bool = True) -> FourierFeatures:
     """A random feature map whose inner products have the kernel as
@@ -293,9 +282,9 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
     >>> bool(abs(Z @ Z.T - Gaussian(1.0)([0.0, 1.0])).max() < 0.05)
     True
     """
-    D = _whole(n_features, "n_features", 1)
-    _flag(paired, "paired")
-    rng = _generator(rng)
+    D = check.whole(n_features, "n_features", 1)
+    paired = check.flag(paired, "paired")
+    rng = check.generator(rng)
     q = (D + 1) // 2 if paired else D
     omega = spectral_sample(kernel, q, dim=dim, rng=rng)
     b = np.zeros(q)
@@ -323,8 +312,8 @@ def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
     (n, m) array
     """
     X, Y = as_points(X), as_points(Y, "Y")
-    D = _whole(n_features, "n_features", 1)
-    _flag(paired, "paired")
+    D = check.whole(n_features, "n_features", 1)
+    paired = check.flag(paired, "paired")
     # Refuses kernels that are not shift-invariant.
     spectral_sample(kernel, 1, dim=X.shape[1], rng=0)
     c = _mass(kernel, X.shape[1])
@@ -387,17 +376,17 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     (3, 2)
     """
     _space(kernel)
-    tol = _nonnegative(tol, "tol")
-    _flag(return_pivots, "return_pivots")
+    tol = check.nonnegative(tol, "tol")
+    return_pivots = check.flag(return_pivots, "return_pivots")
     X = kernel._prepare(X, "X")          # checked, with features, once
     with np.errstate(over="ignore", invalid="ignore"):
-        d = _finite(kernel._diag(X), "the kernel")
+        d = check.finite(kernel._diag(X), "the kernel")
         trace = d.sum()
     if not np.isfinite(trace):
         raise ValueError("kernel must be smaller: the trace of its Gram "
                          "matrix overflows")
     max_rank = len(d) if max_rank is None else min(
-        len(d), _whole(max_rank, "max_rank", 1))
+        len(d), check.whole(max_rank, "max_rank", 1))
     if d.min() < 0:
         raise ValueError("kernel must be positive definite, but k(x, x) = "
                          f"{d.min():.6g} at point {d.argmin()}")

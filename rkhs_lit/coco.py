@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd, svdvals
 
-from rkhs_lit.bochner import _generator, _take, pivoted_cholesky
+import rkhs_lit.conventions as check
+from rkhs_lit.bochner import _take, pivoted_cholesky
 from rkhs_lit.cross_covariance import (DENSE, _lanczos, _power,
                                        cross_covariance)
-from rkhs_lit.kernels import Kernel, _whole, gram_dot
-from rkhs_lit.mmd import PermutationTest, _number, permutation_pvalue
+from rkhs_lit.kernels import Kernel, gram_dot
+from rkhs_lit.mmd import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import RKHSFunction, _function
 from rkhs_lit.pca import centre
 
@@ -42,7 +43,7 @@ class ConstrainedCovariance:
     g: RKHSFunction
 
     def __post_init__(self):
-        value = _number(self.value, "value")
+        value = check.number(self.value, "value")
         if value < 0:
             raise ValueError(f"value must not be negative, got {value}")
         object.__setattr__(self, "value", value)
@@ -279,7 +280,8 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int, rng,
     0.005
     """
     X, Y, r, k, s, l = _sample(k, l, X, Y)
-    B, rng = _whole(n_permutations, "n_permutations", 1), _generator(rng)
+    B = check.whole(n_permutations, "n_permutations", 1)
+    rng = check.generator(rng)
     n, order = len(X), rng.permutation(len(X))
     F = _either_factor(k, X, "k", tol, max_rank)
     G = _either_factor(l, _take(Y, order), "l", tol, max_rank)

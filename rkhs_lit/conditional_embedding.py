@@ -15,13 +15,15 @@ from numbers import Real
 import numpy as np
 from scipy.linalg import cho_solve
 
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points
 from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import (RKHSOperator, _named_space, _points,
                                        _power, _read)
-from rkhs_lit.kernels import Kernel, Pairs, as_points, gram_dot
+from rkhs_lit.kernels import Kernel, Pairs, gram_dot
 from rkhs_lit.moore_aronszajn import RKHSFunction
-from rkhs_lit.ridge import (_MAX, _at, _factor, _penalties, _penalty,
-                            _shrinkage, _spectrum)
+from rkhs_lit.ridge import (_MAX, _at, _factor, _penalty, _shrinkage,
+                            _spectrum)
 
 
 # %% [2] The estimator
@@ -240,7 +242,7 @@ def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,
     array([[1., 1.]])
     """
     X, Y = _sample(k, l, X, Y)
-    shifts = _shift(len(X), _penalties(lams), "lams")
+    shifts = _shift(len(X), check.positives(lams, "lams"), "lams")
     with _reworded(_KERNEL, "l"):
         G = pivoted_cholesky(l, Y, tol=0)
     with _reworded(_KERNEL, "k"):

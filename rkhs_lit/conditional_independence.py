@@ -13,13 +13,13 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
 from scipy.linalg.lapack import dpstrf
 from scipy.special import gammaincc
 
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points
 from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import (RKHSOperator, _named_space, _power,
-                                       cross_covariance,
-                                       regularised_solve)
+                                       cross_covariance, regularised_solve)
 from rkhs_lit.hsic import GammaTest
-from rkhs_lit.kernels import (Kernel, _finite, _positive, as_points,
-                              reduce_tiles)
+from rkhs_lit.kernels import Kernel, reduce_tiles
 from rkhs_lit.mmd import _suited
 from rkhs_lit.pca import centre
 
@@ -37,7 +37,8 @@ def _triples(kx, ky, kz, X, Y, Z):
             raise ValueError(f"{letter} must have as many points as X "
                              f"({n}), got {m}")
         with np.errstate(over="ignore", invalid="ignore"):
-            d = _finite(np.asarray(kernel._diag(prepared[-1]), float), name)
+            d = np.asarray(kernel._diag(prepared[-1]), float)
+            check.finite(d, name)
         if d.min() < 0:
             raise ValueError(f"{name} must be positive definite, but at "
                              f"two equal points it is {d.min():.6g}")
@@ -77,7 +78,7 @@ def conditional_covariance(kx: Kernel, ky: Kernel, kz: Kernel, X, Y, Z,
     array([[-0.1667]])
     """
     _triples(kx, ky, kz, X, Y, Z)
-    _positive(lam, "lam")
+    lam = check.positive(lam, "lam")
     Sxy = cross_covariance(kx, ky, X, Y)
     Sxz = cross_covariance(kx, kz, X, Z)
     Szz = cross_covariance(kz, kz, Z, Z)
@@ -116,7 +117,7 @@ def _centred_grams(Kx, Ky, Kz):
 # %% [5] Gram matrices
 def _ratio(trace, n, scale, lam, name):
     """The number n λ in units of the scale of a Gram matrix."""
-    _positive(lam, "lam")
+    lam = check.positive(lam, "lam")
     with np.errstate(over="ignore", under="ignore"):
         ratio = n * (float(lam) / scale)
     if ratio == 0 or trace > 1e12 * ratio:
@@ -175,7 +176,8 @@ def conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
     n, bound = len(A), np.trace(A) * np.trace(B)
     value = _squared_norm(R(A), R(B), bound) / n**2
     with np.errstate(over="ignore"):
-        return float(_finite(value * a * b, "the product of Kx and Ky"))
+        return float(check.finite(value * a * b,
+                                  "the product of Kx and Ky"))
 
 
 # %% [7] Gram matrices
@@ -303,7 +305,7 @@ def _gamma_test(total, diagonal, squares, n, unit):
                                        math.sqrt(2 * squares)))
     pvalue = float(gammaincc((mean / std) ** 2, T * mean / std**2))
     with np.errstate(over="ignore"):
-        values = _finite(np.array([T, mean, std]) * unit,
+        values = check.finite(np.array([T, mean, std]) * unit,
                          "the product of kx and ky")
     return GammaTest(values[0], pvalue, *values[1:])
 

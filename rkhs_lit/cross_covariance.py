@@ -16,10 +16,11 @@ import numpy as np
 from scipy.linalg import (LinAlgError, LinAlgWarning, block_diag,
                           eigh, eigh_tridiagonal, qr, solve, svdvals)
 
-from rkhs_lit.kernels import (Kernel, Pairs, _kernel, as_points,
-                              as_sequence, gram_dot, reduce_tiles)
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points, as_sequence
+from rkhs_lit.kernels import Kernel, Pairs, _kernel, gram_dot, reduce_tiles
 from rkhs_lit.moore_aronszajn import (RKHSFunction, _copied, _finite_sum,
-                                      _fixed, _function, _joined, _numbers,
+                                      _fixed, _function, _joined,
                                       _VectorSpace)
 
 
@@ -105,8 +106,8 @@ class LowRank(_Parts):
             if len(U) != len(V):
                 raise ValueError("diagonal must be None for a matrix that "
                                  f"is not square, {len(U)} × {len(V)}")
-            object.__setattr__(self, "diagonal", _numbers(
-                self.diagonal, len(U), "diagonal"))
+            object.__setattr__(self, "diagonal", check.vector(
+                self.diagonal, "diagonal", len(U)))
 
     def __repr__(self):
         return f"LowRank(shape={len(self.U), len(self.V)})"

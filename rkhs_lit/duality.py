@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
 
-from rkhs_lit.riesz import _real_array
+import rkhs_lit.conventions as check
 
 
 # %% [2] One Newton step
@@ -480,7 +480,7 @@ class QPSolution:
 
 # %% [16] The order of the work
 def _quadratic(P):
-    P = _real_array(P, "P")
+    P = check.real_array(P, "P")
     n = len(P) if P.ndim else 0
     if P.shape != (n, n):
         raise ValueError(f"P must be square, got shape {P.shape}")
@@ -526,7 +526,7 @@ def _bound(values, n, name, missing):
 
 # %% [17] The order of the work
 def _checked(P, q, A, b, lower, upper, factor):
-    q = _real_array(q, "q")
+    q = check.real_array(q, "q")
     if q.ndim != 1:
         raise ValueError(f"q must have shape (n,), got shape {q.shape}")
     n = len(q)
@@ -539,7 +539,7 @@ def _checked(P, q, A, b, lower, upper, factor):
             raise ValueError(f"P must have shape ({n}, {n}) to go with q, "
                              f"got shape {P.shape}")
     else:
-        factor = _real_array(factor, "factor")
+        factor = check.real_array(factor, "factor")
         if factor.ndim != 2 or len(factor) != n:
             raise ValueError(f"factor must have shape ({n}, r) to go with "
                              f"q, got shape {factor.shape}")
@@ -548,13 +548,13 @@ def _checked(P, q, A, b, lower, upper, factor):
             raise ValueError("A must be given together with b")
         A, b = np.zeros((0, n)), np.zeros(0)
     else:
-        A = np.atleast_2d(_real_array(A, "A"))
+        A = np.atleast_2d(check.real_array(A, "A"))
         if A.ndim != 2 or A.shape[1] != n:
             raise ValueError(f"A must have shape (p, {n}) to go with q, "
                              f"got shape {A.shape}")
         if b is None:
             raise ValueError("b must be given together with A")
-        b = np.atleast_1d(_real_array(b, "b"))
+        b = np.atleast_1d(check.real_array(b, "b"))
         if b.shape != (len(A),):
             raise ValueError(f"b must have shape ({len(A)},), one number "
                              f"for each row of A, got shape {b.shape}")

@@ -13,18 +13,20 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from scipy.linalg import cho_solve
 
-from rkhs_lit.bayes_rule import (_called, _choice, _coordinates, _is_prior,
-                                 _low_rank, _posterior_weights)
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points, as_sequence
+from rkhs_lit.bayes_rule import (METHODS, _called, _coordinates,
+                                 _is_prior, _low_rank,
+                                 _posterior_weights)
 from rkhs_lit.bochner import _take
 from rkhs_lit.conditional_embedding import _bounded, _reworded, _table
 from rkhs_lit.cross_covariance import (_named_space, _one_kind, _points,
                                        _power)
-from rkhs_lit.kernels import (TILE, Gaussian, Kernel, Pairs, _positive,
-                              _whole, as_points, as_sequence)
+from rkhs_lit.kernels import TILE, Gaussian, Kernel, Pairs
 from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import RKHSFunction, _joined
 from rkhs_lit.pca import _modes
-from rkhs_lit.ridge import _factor, _fixed_copy, _penalties
+from rkhs_lit.ridge import _factor
 
 
 # %% [2] The mass must be watched
@@ -85,8 +87,8 @@ def _solver(name, E, shift):
 # %% [5] The mass must be watched
 class _Embeddings:
     def _regularise(self, lam, eps):
-        _positive(lam, "lam")
-        _positive(eps, "eps")
+        lam = check.positive(lam, "lam")
+        eps = check.positive(eps, "eps")
         prior, start = (_solver(name, E, len(E) * float(lam))
                         for name, E in (("k", self._F), ("l", self._G)))
         self._set(lam=float(lam), eps=float(eps), _prior=prior,
@@ -174,7 +176,7 @@ def _estimates(f, W):
     else:
         found = np.vstack([_climb(f.k, X, W[t:t + TILE], best[t:t + TILE])
                            for t in range(0, len(W), TILE)])
-    return _fixed_copy(found[:, 0] if np.ndim(f.states) == 1 else found)
+    return check.frozen(found[:, 0] if np.ndim(f.states) == 1 else found)
 
 
 def _mean(w, X, best):
@@ -237,7 +239,7 @@ class _Trained(_Recursion):
         X, Y, Z, trajectory = _transitions(
             self.k, self.l, self.states, self.observations,
             self.next_states)
-        _choice(self.method)
+        check.choice(self.method, "method", METHODS)
         name, vectors = _estimator(self.k, X, self.estimate)
         if not isinstance(self.normalise, (bool, np.bool_)):
             raise ValueError("normalise must be True or False, got "
@@ -374,7 +376,7 @@ class Filtered:
     notes: tuple[str, ...]
 
     def __post_init__(self):
-        object.__setattr__(self, "weights", _fixed_copy(self.weights))
+        object.__setattr__(self, "weights", check.frozen(self.weights))
 
     def __repr__(self):
         T, n = self.weights.shape
@@ -420,7 +422,7 @@ class FilterValidation:
     best: tuple[int, int, int]
 
     def __post_init__(self):
-        object.__setattr__(self, "errors", _fixed_copy(self.errors))
+        object.__setattr__(self, "errors", check.frozen(self.errors))
 
     def __repr__(self):
         return (f"FilterValidation({self.filter}, "
@@ -435,7 +437,7 @@ def _held_out(states, observations, held_out):
     if len(X) != len(Y):
         raise ValueError("observations must be as many as states "
                          f"({len(X)}), got {len(Y)}")
-    cut = len(X) - _whole(held_out, "held_out", 1)
+    cut = len(X) - check.whole(held_out, "held_out", 1)
     if cut < 2:
         raise ValueError("held_out must leave at least two of "
                          f"{len(X)} states for training, got {held_out}")
@@ -490,7 +492,8 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     FilterValidation
     """
     X, Y, cut = _held_out(states, observations, held_out)
-    lams, epsilons = _penalties(lams), _penalties(epsilons, "epsilons")
+    lams = check.positives(lams, "lams")
+    epsilons = check.positives(epsilons, "epsilons")
     kernels = _kernel_pairs(kernels)
     options = dict(method=method, estimate=estimate, normalise=normalise,
                    tol=tol, max_rank=max_rank)

@@ -19,15 +19,14 @@ from scipy.optimize import minimize
 from scipy.special import gammaincc
 from scipy.stats import gamma
 
-from rkhs_lit.bochner import _generator, pivoted_cholesky
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points, as_sequence
+from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import _named_space, _power
-from rkhs_lit.kernels import (Gaussian, Kernel, _finite, _nonnegative,
-                              _whole, as_points, as_sequence, gram_dot,
-                              reduce_tiles)
+from rkhs_lit.kernels import Gaussian, Kernel, gram_dot, reduce_tiles
 from rkhs_lit.mean_embedding import (GaussianEmbedding, _covariance_matrix,
                                      embedding_distance)
-from rkhs_lit.mmd import (PermutationTest, _number, _suited,
-                          permutation_pvalue)
+from rkhs_lit.mmd import PermutationTest, _suited, permutation_pvalue
 from rkhs_lit.pca import centre
 
 
@@ -227,7 +226,7 @@ def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
             raise ValueError(f"{name} must be Gaussian, got {kernel}")
     d = len(as_points(covariance, "covariance"))
     S = _covariance_matrix(covariance, d)
-    split = _whole(split, "split", 1)
+    split = check.whole(split, "split", 1)
     if split >= d:
         raise ValueError(f"split must leave a coordinate for Y: less than "
                          f"{d}, got {split}")
@@ -269,7 +268,7 @@ def _tile_sums(k, l, X, Y, *, squares=False):
 def _size(kernel, X, name):
     """A power of two of the size of the kernel, and the diagonal."""
     with np.errstate(over="ignore", invalid="ignore"):
-        diagonal = _finite(np.asarray(kernel._diag(X), float), name)
+        diagonal = check.finite(np.asarray(kernel._diag(X), float), name)
     if diagonal.min() < 0:
         raise ValueError(f"{name} must be positive definite, but at two "
                          f"equal points it is {diagonal.min():.6g}")
@@ -446,7 +445,8 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int,
     0.005
     """
     n = len(_paired(k, l, X, Y, 1)[0])
-    B, rng = _whole(n_permutations, "n_permutations", 1), _generator(rng)
+    B = check.whole(n_permutations, "n_permutations", 1)
+    rng = check.generator(rng)
     statistics, bound, ties, scale = _permuted(k, l, X, Y)
     actual = float(statistics(np.arange(n)[None])[0])
     null = _random_permutations(statistics, n, B, rng)
@@ -545,11 +545,12 @@ class GammaTest:
 
     def __post_init__(self):
         for name in ("statistic", "pvalue", "mean", "std"):
-            object.__setattr__(self, name, _number(getattr(self, name),
+            object.__setattr__(self, name, check.number(getattr(self, name),
                                                    name))
         if not 0 <= self.pvalue <= 1:
             raise ValueError(f"pvalue must be in [0, 1], got {self.pvalue}")
-        _nonnegative(self.std, "std")
+        object.__setattr__(
+            self, "std", check.nonnegative(self.std, "std"))
 
     @property
     def null_distribution(self):
@@ -689,7 +690,7 @@ def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
     FeatureSelection
     """
     X = as_points(X)
-    d, m = X.shape[1], _whole(n_features, "n_features", 1)
+    d, m = X.shape[1], check.whole(n_features, "n_features", 1)
     if m > d:
         raise ValueError(f"n_features must be at most {d}, the number of "
                          f"columns of X, got {m}")
@@ -772,7 +773,7 @@ class Unmixing:
     converged: bool
 
     def __post_init__(self):
-        object.__setattr__(self, "value", _number(self.value, "value"))
+        object.__setattr__(self, "value", check.number(self.value, "value"))
         for name in ("matrix", "path", "values"):
             try:
                 array = np.array(getattr(self, name), dtype=float)
@@ -818,8 +819,8 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
         raise ValueError(f"k must be Gaussian, got {k}")
     Z, back, forth = _whitened(as_points(X))
     W = _directions(start, forth)
-    tol = _nonnegative(tol, "tol")
-    max_steps = _whole(max_steps, "max_steps", 1)
+    tol = check.nonnegative(tol, "tol")
+    max_steps = check.whole(max_steps, "max_steps", 1)
     steps = [(W.ravel(), _unmix_objective(k, Z, W.ravel())[0])]
 
     def note(intermediate_result):

@@ -22,109 +22,11 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-
-# %% [2] What a kernel is
-def as_points(X, name: str = "X") -> np.ndarray:
-    """Points of R^d as rows of a float array (:prf:ref:`def-points`).
-
-    Parameters
-    ----------
-    X : array_like
-        Shape (n, d), or (n,) for n points of the line.
-    name : str
-        What the error message calls the argument.
-
-    Returns
-    -------
-    (n, d) array
-        Finite floats, at least one row.
-    """
-    if np.ma.is_masked(X):
-        raise ValueError(f"{name} must not have masked entries")
-    try:
-        points = np.asarray(X)
-    except ValueError:
-        raise ValueError(f"{name} must have rows of one length") from None
-    if points.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, one point a row")
-    points = points.astype(float, copy=False)
-    if points.ndim == 1:
-        points = points[:, None]
-    if points.ndim != 2 or points.size == 0:
-        raise ValueError(f"{name} must be an (n, d) array with at least "
-                         f"one point, got shape {np.shape(X)}")
-    if not np.isfinite(points).all():
-        row = np.flatnonzero(~np.isfinite(points).all(axis=1))[0]
-        raise ValueError(f"{name} must be finite, but row {row} is not")
-    return points
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points, as_sequence
 
 
-# %% [3] What a kernel is
-def as_sequence(X, name: str = "X"):
-    """Points of any kind, checked to be a sequence that can be sliced
-    (:prf:ref:`def-points`).
-
-    Parameters
-    ----------
-    X : sequence
-        Array, list, tuple or `Pairs`.
-    name : str
-        What the error message calls the argument.
-
-    Returns
-    -------
-    sequence
-        `X` itself, or an array or a list of its elements.
-    """
-    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
-        raise ValueError(f"{name} must be a sequence of points, got a "
-                         f"single {type(X).__name__}")
-    if isinstance(X, np.ndarray) and X.ndim == 0:
-        raise ValueError(f"{name} must be a sequence, got a scalar")
-    if len(X) == 0:
-        raise ValueError(f"{name} must hold at least one point")
-    if np.ma.is_masked(X):
-        raise ValueError(f"{name} must not have masked entries")
-    if hasattr(X, "__array__"):      # a column of a data frame, which
-        return np.asarray(X)         # would be indexed by its labels
-    return X if hasattr(X, "__getitem__") else list(X)
-
-
-# %% [4] What a kernel is
-def _nonnegative(value, name, why=""):
-    if not (isinstance(value, Real) and 0 <= value < np.inf):
-        raise ValueError(f"{name} must be a finite nonnegative number, got "
-                         f"{value!r}{why}")
-    return float(value)
-
-
-def _positive(value, name):
-    if not (isinstance(value, Real) and value > 0
-            and 0 < value * value < np.inf):
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
-
-
-def _whole(value, name, least):
-    if not (isinstance(value, Real) and float(value).is_integer()
-            and value >= least):
-        raise ValueError(f"{name} must be a whole number of at least "
-                         f"{least}, got {value!r}")
-    return int(value)
-
-
-def _callable(value, name):
-    if not callable(value):
-        raise ValueError(f"{name} must be a function, got {value!r}")
-
-
-def _finite(K, name):
-    if not np.isfinite(K).all():
-        raise ValueError(f"{name} gave a value that is not finite: the "
-                         "points are too large for it")
-    return K
-
-
-# %% [5] A check that explains itself
+# %% [2] A check that explains itself
 @dataclass(frozen=True, eq=False)
 class Definiteness:
     """Verdict on a matrix, with a witness (:prf:ref:`prop-witness`).
@@ -155,7 +57,7 @@ class Definiteness:
         return self.positive_definite
 
 
-# %% [6] A check that explains itself
+# %% [3] A check that explains itself
 def _visible_failure(K, tol):
     diagonal = K.diagonal()
     i = diagonal.argmin()
@@ -169,7 +71,7 @@ def _visible_failure(K, tol):
     return None
 
 
-# %% [7] A check that explains itself
+# %% [4] A check that explains itself
 def is_positive_definite(K, tol: float | None = None) -> Definiteness:
     """Check a matrix, and say why it fails (:prf:ref:`prop-witness`).
 
@@ -195,7 +97,7 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
         raise ValueError(f"K must be square, got shape {K.shape}")
     if tol is None:
         tol = n * np.finfo(float).eps * np.abs(K).sum(axis=1).max()
-    tol = _nonnegative(tol, "tol")
+    tol = check.nonnegative(tol, "tol")
 
     gap = np.abs(K - K.T)
     if gap.max() > tol:
@@ -217,7 +119,7 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
                         None, smallest)
 
 
-# %% [8] The type `Kernel`
+# %% [5] The type `Kernel`
 class _Algebra:
     # NumPy numbers must leave ``c * k`` to this class.
     __array_ufunc__ = None
@@ -248,7 +150,7 @@ class _Algebra:
                          "with is_positive_definite")
 
 
-# %% [9] The type `Kernel`
+# %% [6] The type `Kernel`
 TILE = 256
 
 
@@ -284,11 +186,12 @@ class Kernel(_Algebra):
     def diag(self, X) -> np.ndarray:
         """The numbers k(x, x), without the Gram matrix."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return _finite(self._diag(self._prepare(X, "X")), "the kernel")
+            return check.finite(self._diag(self._prepare(X, "X")),
+                                "the kernel")
 
     def _block(self, X, Y):
         with np.errstate(over="ignore", invalid="ignore"):
-            return _finite(self._gram(X, Y), "the kernel")
+            return check.finite(self._gram(X, Y), "the kernel")
 
     def _prepare(self, X, name):
         return as_sequence(X, name)
@@ -301,7 +204,7 @@ class Kernel(_Algebra):
                          for i in range(len(X))])
 
 
-# %% [10] The type `Kernel`
+# %% [7] The type `Kernel`
 class _OnVectors(Kernel):
     def _prepare(self, X, name):
         return as_points(X, name)
@@ -335,7 +238,7 @@ class Linear(_OnVectors):
         return np.sum(X**2, axis=1)
 
 
-# %% [11] Kernels on documents, strings and anything else
+# %% [8] Kernels on documents, strings and anything else
 def words(document: str) -> Counter:
     """How often each word occurs (:prf:ref:`def-histogram`).
 
@@ -370,10 +273,10 @@ def substrings(p: int) -> Callable[[str], Counter]:
     >>> substrings(2)("banana")
     Counter({'an': 2, 'na': 2, 'ba': 1})
     """
-    return _Substrings(_whole(p, "p", 1))
+    return _Substrings(check.whole(p, "p", 1))
 
 
-# %% [12] Kernels on documents, strings and anything else
+# %% [9] Kernels on documents, strings and anything else
 def _sparse(rows, column):
     data = [float(v) for row in rows for v in row.values()]
     if not np.isfinite(data).all():
@@ -384,7 +287,7 @@ def _sparse(rows, column):
                      shape=(len(rows), max(1, len(column))))
 
 
-# %% [13] Kernels on documents, strings and anything else
+# %% [10] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
     """Σ_w φ_w(x) φ_w(y) for named features (:prf:ref:`def-histogram`).
@@ -405,7 +308,7 @@ class FeatureKernel(Kernel):
     features: Callable
 
     def __post_init__(self):
-        _callable(self.features, "features")
+        check.function(self.features, "features")
 
     def _prepare(self, X, name):
         rows = [self.features(x) for x in as_sequence(X, name)]
@@ -428,7 +331,7 @@ class FeatureKernel(Kernel):
                          for row in X])
 
 
-# %% [14] Kernels on documents, strings and anything else
+# %% [11] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
     """A kernel given by a Python function (:prf:ref:`def-kernel`).
@@ -449,7 +352,7 @@ class FunctionKernel(Kernel):
     function: Callable
 
     def __post_init__(self):
-        _callable(self.function, "function")
+        check.function(self.function, "function")
 
     def _gram(self, X, Y):
         K = np.empty((len(X), len(Y)))
@@ -462,14 +365,14 @@ class FunctionKernel(Kernel):
                 K[i, j] = self.function(X[i], Y[j])
         if Y is X and not np.allclose(K[0], K[:, 0], equal_nan=True):
             raise ValueError("function must be symmetric in its arguments")
-        return _finite(K, "function")
+        return check.finite(K, "function")
 
     def _diag(self, X):
-        return _finite(np.array([float(self.function(x, x)) for x in X]),
-                       "function")
+        values = np.array([float(self.function(x, x)) for x in X])
+        return check.finite(values, "function")
 
 
-# %% [15] Kernels on documents, strings and anything else
+# %% [12] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class Delta(Kernel):
     """1 where x = y, 0 elsewhere, on any set (:prf:ref:`lem-delta`).
@@ -503,7 +406,7 @@ class Delta(Kernel):
         return np.ones(len(X))
 
 
-# %% [16] The rules as code
+# %% [13] The rules as code
 @dataclass(frozen=True)
 class _Two(Kernel):
     first: Kernel
@@ -535,7 +438,7 @@ def _kernel(k, name):
         raise ValueError(f"{name} must be a Kernel, got {type(k).__name__}")
 
 
-# %% [17] The rules as code
+# %% [14] The rules as code
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Points (x_i, y_i) of a product set (:prf:ref:`thm-product`).
@@ -569,7 +472,7 @@ class Pairs:
         return Pairs(x, y) if isinstance(index, slice) else (x, y)
 
 
-# %% [18] The rules as code
+# %% [15] The rules as code
 class Sum(_Two):
     """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
 
@@ -595,7 +498,7 @@ class Product(_Two):
         return k * l
 
 
-# %% [19] The rules as code
+# %% [16] The rules as code
 class TensorProduct(Product):
     """k1(x, x') k2(y, y') on pairs (:prf:ref:`thm-product`).
 
@@ -616,7 +519,7 @@ class TensorProduct(Product):
                      self.second._prepare(X.second, name))
 
 
-# %% [20] The rules as code
+# %% [17] The rules as code
 class _One(Kernel):
     def __post_init__(self):
         _kernel(self.kernel, "kernel")
@@ -638,7 +541,8 @@ class Scaled(_One):
 
     def __post_init__(self):
         super().__post_init__()
-        _nonnegative(self.c, "c", ": with c < 0 the diagonal is negative")
+        object.__setattr__(self, "c", check.nonnegative(
+            self.c, "c", ": with c < 0 the diagonal is negative"))
 
     def _gram(self, X, Y):
         return self.c * self.kernel._gram(X, Y)
@@ -656,16 +560,17 @@ class Power(_One):
 
     def __post_init__(self):
         super().__post_init__()
-        _whole(self.m, "m", 0)
+        object.__setattr__(
+            self, "m", check.whole(self.m, "m", 0))
 
     def _gram(self, X, Y):
-        return self.kernel._gram(X, Y) ** int(self.m)
+        return self.kernel._gram(X, Y) ** self.m
 
     def _diag(self, X):
-        return self.kernel._diag(X) ** int(self.m)
+        return self.kernel._diag(X) ** self.m
 
 
-# %% [21] The rules as code
+# %% [18] The rules as code
 @dataclass(frozen=True)
 class Mapped(_One):
     """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`).
@@ -682,7 +587,7 @@ class Mapped(_One):
 
     def __post_init__(self):
         super().__post_init__()
-        _callable(self.map, "map")
+        check.function(self.map, "map")
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
@@ -699,7 +604,7 @@ class Mapped(_One):
         return self.kernel._diag(X)
 
 
-# %% [22] The rules as code
+# %% [19] The rules as code
 @dataclass(frozen=True)
 class Conjugated(_One):
     """The kernel f(x) k(x, y) f(y) (:prf:ref:`lem-conjugation`).
@@ -716,7 +621,7 @@ class Conjugated(_One):
 
     def __post_init__(self):
         super().__post_init__()
-        _callable(self.function, "function")
+        check.function(self.function, "function")
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
@@ -724,7 +629,8 @@ class Conjugated(_One):
         if f.shape != (len(X),):
             raise ValueError(f"function must return {len(X)} numbers, got "
                              f"shape {f.shape}")
-        return Pairs(_finite(f, "function"), self.kernel._prepare(X, name))
+        return Pairs(check.finite(f, "function"),
+                     self.kernel._prepare(X, name))
 
     def _gram(self, X, Y):
         return np.outer(X.first, Y.first) * self.kernel._gram(X.second,
@@ -734,7 +640,7 @@ class Conjugated(_One):
         return X.first**2 * self.kernel._diag(X.second)
 
 
-# %% [23] The rules as code
+# %% [20] The rules as code
 def normalised(kernel: Kernel) -> Kernel:
     """k(x, y) / √(k(x, x) k(y, y)), the cosine between features
     (:prf:ref:`lem-conjugation`).
@@ -755,7 +661,7 @@ def normalised(kernel: Kernel) -> Kernel:
     return Conjugated(kernel, f)
 
 
-# %% [24] Polynomial kernels, and all their monomials
+# %% [21] Polynomial kernels, and all their monomials
 @dataclass(frozen=True)
 class Polynomial(_OnVectors):
     """The kernel (⟨x, y⟩ + c)^degree (:prf:ref:`lem-polynomial`).
@@ -772,17 +678,19 @@ class Polynomial(_OnVectors):
     c: float = 1.0
 
     def __post_init__(self):
-        _whole(self.degree, "degree", 1)
-        _nonnegative(self.c, "c", ": with c < 0 it is no kernel")
+        object.__setattr__(
+            self, "degree", check.whole(self.degree, "degree", 1))
+        object.__setattr__(self, "c", check.nonnegative(
+            self.c, "c", ": with c < 0 it is no kernel"))
 
     def _gram(self, X, Y):
-        return (Linear()._gram(X, Y) + self.c) ** int(self.degree)
+        return (Linear()._gram(X, Y) + self.c) ** self.degree
 
     def _diag(self, X):
-        return (Linear()._diag(X) + self.c) ** int(self.degree)
+        return (Linear()._diag(X) + self.c) ** self.degree
 
 
-# %% [25] Polynomial kernels, and all their monomials
+# %% [22] Polynomial kernels, and all their monomials
 def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     """All monomials, weighted so that their inner products are
     (⟨x, y⟩ + c)^degree (:prf:ref:`thm-monomials`).
@@ -809,8 +717,8 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     array([[ 1., 18., 81.]])
     """
     X = as_points(X)
-    degree = _whole(degree, "degree", 0)
-    if _nonnegative(c, "c") > 0:
+    degree = check.whole(degree, "degree", 0)
+    if check.nonnegative(c, "c") > 0:
         X = np.column_stack([np.full(len(X), math.sqrt(c)), X])
     multisets = list(combinations_with_replacement(range(X.shape[1]),
                                                    degree))
@@ -821,10 +729,10 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     with np.errstate(over="ignore"):
         for column in np.array(multisets, dtype=int).T:
             features *= X[:, column]
-    return _finite(features, "degree")
+    return check.finite(features, "degree")
 
 
-# %% [26] Volterra filters are linear
+# %% [23] Volterra filters are linear
 def lag_vectors(signal, memory: int) -> np.ndarray:
     """The last `memory` values at each time, newest first
     (:prf:ref:`prop-volterra`).
@@ -849,7 +757,7 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
     if signal.shape[1] != 1:
         raise ValueError("signal must be one-dimensional, got shape "
                          f"{signal.shape}")
-    memory = _whole(memory, "memory", 1)
+    memory = check.whole(memory, "memory", 1)
     if memory > len(signal):
         raise ValueError(f"memory must be at most the signal's length "
                          f"{len(signal)}, got {memory}")
@@ -857,7 +765,7 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
     return windows[:, ::-1].copy()
 
 
-# %% [27] Taylor series
+# %% [24] Taylor series
 @dataclass(frozen=True)
 class Exponential(_OnVectors):
     """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
@@ -876,13 +784,13 @@ class Exponential(_OnVectors):
         return np.exp(z)
 
 
-# %% [28] Taylor series
+# %% [25] Taylor series
 def _check_coefficients(coefficients):
     if np.ndim(coefficients) != 1 or len(coefficients) == 0:
         raise ValueError("coefficients must be a sequence of numbers or a "
                          "function of n")
     for n, a in enumerate(coefficients):
-        _nonnegative(a, f"coefficients: a_{n}")
+        check.nonnegative(a, f"coefficients: a_{n}")
 
 
 def _terms(coefficients, radius, R):
@@ -893,7 +801,7 @@ def _terms(coefficients, radius, R):
     ratio = math.log(R / rho) if R > 0 else -np.inf
     terms, bound, largest, last = [], -np.inf, -np.inf, (0, np.inf)
     for n in range(100_000):
-        a = _nonnegative(coefficients(n), f"coefficients: a_{n}")
+        a = check.nonnegative(coefficients(n), f"coefficients: a_{n}")
         terms.append(a)
         if R == 0:
             return terms
@@ -913,7 +821,7 @@ def _terms(coefficients, radius, R):
                      "needs more than 100 000 terms")
 
 
-# %% [29] Taylor series
+# %% [26] Taylor series
 @dataclass(frozen=True)
 class Taylor(_OnVectors):
     """The kernel Σ a_n ⟨x, y⟩^n with a_n >= 0 (:prf:ref:`thm-taylor`).
@@ -963,7 +871,7 @@ class Taylor(_OnVectors):
         return self._sum(z, z, z)
 
 
-# %% [30] The Gaussian kernel, and two of its feature maps
+# %% [27] The Gaussian kernel, and two of its feature maps
 def squared_distances(X, Y) -> np.ndarray:
     """The matrix of ‖x_i - y_j‖² (:prf:ref:`thm-gaussian`).
 
@@ -990,7 +898,7 @@ def squared_distances(X, Y) -> np.ndarray:
     return D
 
 
-# %% [31] The Gaussian kernel, and two of its feature maps
+# %% [28] The Gaussian kernel, and two of its feature maps
 @dataclass(frozen=True)
 class Gaussian(_OnVectors):
     """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`).
@@ -1010,7 +918,8 @@ class Gaussian(_OnVectors):
     sigma: float
 
     def __post_init__(self):
-        _positive(self.sigma, "sigma")
+        object.__setattr__(
+            self, "sigma", check.width(self.sigma, "sigma"))
 
     def _gram(self, X, Y):
         D = squared_distances(X, Y)
@@ -1018,7 +927,7 @@ class Gaussian(_OnVectors):
         return np.exp(D, out=D)
 
 
-# %% [32] Features one can list, and a Poisson law
+# %% [29] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
     """Features of the Gaussian kernel up to a degree
     (:prf:ref:`thm-poisson`).
@@ -1036,8 +945,8 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
         Ordered by degree.
     """
     X = as_points(X)
-    _positive(sigma, "sigma")
-    degree = _whole(degree, "degree", 0)
+    sigma = check.width(sigma, "sigma")
+    degree = check.whole(degree, "degree", 0)
     z = X / sigma
     envelope = np.exp(-np.sum(z**2, axis=1, keepdims=True) / 2)
     return envelope * np.hstack([
@@ -1045,7 +954,7 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
         for n in range(degree + 1)])
 
 
-# %% [33] Features one can draw
+# %% [30] Features one can draw
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     """Values Φ(x_i)(t_j) of the feature functions in L2
     (:prf:ref:`prop-gaussian-l2`).
@@ -1061,13 +970,13 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     -------
     (n, m) array
     """
-    _positive(sigma, "sigma")
+    sigma = check.width(sigma, "sigma")
     D = squared_distances(X, T)
     d = as_points(T).shape[1]
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 
 
-# %% [34] More kernels on $\R^d$ from features
+# %% [31] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class Laplace(_OnVectors):
     """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
@@ -1079,19 +988,21 @@ class Laplace(_OnVectors):
     sigma: float
 
     def __post_init__(self):
-        _positive(self.sigma, "sigma")
+        object.__setattr__(
+            self, "sigma", check.width(self.sigma, "sigma"))
 
     def _gram(self, X, Y):
         return np.exp(-np.sqrt(squared_distances(X, Y)) / self.sigma)
 
 
-# %% [35] More kernels on $\R^d$ from features
+# %% [32] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class _ByCoordinate(_OnVectors):
     width: float = 1.0
 
     def __post_init__(self):
-        _positive(self.width, "width")
+        object.__setattr__(
+            self, "width", check.width(self.width, "width"))
 
     def _gram(self, X, Y):
         _same_dimension(X, Y)
@@ -1109,7 +1020,7 @@ class Sinc(_ByCoordinate):
         return np.sinc(t)
 
 
-# %% [36] More kernels on $\R^d$ from features
+# %% [33] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
     """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
@@ -1127,7 +1038,9 @@ class BSpline(_ByCoordinate):
 
     def __post_init__(self):
         super().__post_init__()
-        if _whole(self.degree, "degree", 1) % 2 == 0:
+        object.__setattr__(self, "degree",
+                           check.whole(self.degree, "degree", 1))
+        if self.degree % 2 == 0:
             raise ValueError(f"degree must be odd, got {self.degree}: "
                              "B-splines of even degree are not positive "
                              "definite")
@@ -1139,7 +1052,7 @@ class BSpline(_ByCoordinate):
         return np.nan_to_num(spline(t)) / spline(0.0)
 
 
-# %% [37] Gram matrices too large to store
+# %% [34] Gram matrices too large to store
 def _tiles(n: int, m: int | None) -> Iterator[tuple[slice, slice]]:
     rows, columns = ([slice(a, min(a + TILE, size))
                       for a in range(0, size, TILE)]
@@ -1149,7 +1062,7 @@ def _tiles(n: int, m: int | None) -> Iterator[tuple[slice, slice]]:
     return ((i, j) for u, i in enumerate(rows) for j in rows[u:])
 
 
-# %% [38] Gram matrices too large to store
+# %% [35] Gram matrices too large to store
 def reduce_tiles(visit: Callable, start: Callable, n: int,
                  m: int | None = None):
     """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
@@ -1176,10 +1089,10 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
     >>> reduce_tiles(visit, lambda: np.zeros(600), 600, 1000)[:3]
     array([1000., 1000., 1000.])
     """
-    _callable(visit, "visit")
-    _callable(start, "start")
-    n = _whole(n, "n", 1)
-    m = None if m is None else _whole(m, "m", 1)
+    check.function(visit, "visit")
+    check.function(start, "start")
+    n = check.whole(n, "n", 1)
+    m = None if m is None else check.whole(m, "m", 1)
     tiles = math.ceil(n / TILE) * math.ceil((m or n) / TILE)
     workers = min(os.cpu_count() or 1, tiles)
 
@@ -1195,7 +1108,7 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
         return sum(pool.map(work, range(workers)))
 
 
-# %% [39] Products with a Gram matrix
+# %% [36] Products with a Gram matrix
 def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """The product K(X, Y) W, a tile at a time (:prf:ref:`prop-tiles`).
 
@@ -1231,7 +1144,7 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     return KW[:, 0] if single else KW
 
 
-# %% [40] The sigmoid "kernel"
+# %% [37] The sigmoid "kernel"
 @dataclass(frozen=True)
 class Sigmoid(_OnVectors):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0
@@ -1242,9 +1155,8 @@ class Sigmoid(_OnVectors):
     positive_definite = False
 
     def __post_init__(self):
-        _positive(self.a, "a")
-        if not (isinstance(self.c, Real) and np.isfinite(self.c)):
-            raise ValueError(f"c must be a finite number, got {self.c!r}")
+        object.__setattr__(self, "a", check.positive(self.a, "a"))
+        object.__setattr__(self, "c", check.number(self.c, "c"))
 
     def _gram(self, X, Y):
         return np.tanh(self.a * Linear()._gram(X, Y) + self.c)

@@ -14,11 +14,12 @@ import numpy as np
 from scipy.linalg import (LinAlgError, cholesky, eigh, helmert,
                           solve_triangular)
 
-from rkhs_lit.kernels import (Delta, Gaussian, Kernel, _finite, as_points,
-                              as_sequence, is_positive_definite,
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points, as_sequence
+from rkhs_lit.kernels import (Delta, Gaussian, Kernel, is_positive_definite,
                               reduce_tiles)
-from rkhs_lit.moore_aronszajn import (RKHSFunction, _finite_sum, _numbers,
-                                      _space, inner, norm)
+from rkhs_lit.moore_aronszajn import (RKHSFunction, _finite_sum, _space,
+                                      inner, norm)
 
 
 # %% [2] The function
@@ -51,7 +52,7 @@ def mean_embedding(kernel: Kernel, X, weights=None) -> RKHSFunction:
     X = as_sequence(X)
     n = len(X)
     weights = (np.full(n, 1 / n) if weights is None
-               else _numbers(weights, n, "weights"))
+               else check.vector(weights, "weights", n))
     try:
         return RKHSFunction(kernel, X, weights)
     except ValueError as error:
@@ -270,7 +271,7 @@ def embedding_error(kernel: Kernel, X) -> float:
     if n < 2:
         raise ValueError("X must hold at least two points")
     with np.errstate(over="ignore", invalid="ignore"):
-        diagonal = _finite(kernel._diag(X), "the kernel")
+        diagonal = check.finite(kernel._diag(X), "the kernel")
     scale = float(np.abs(diagonal).max()) or 1.0
     half = diagonal / scale / 2
 

@@ -14,8 +14,9 @@ from scipy.linalg import eigh, eigvalsh_tridiagonal
 from scipy.sparse.linalg import (ArpackNoConvergence, LinearOperator,
                                  eigsh)
 
-from rkhs_lit.kernels import (Gaussian, Kernel, _callable, _positive,
-                              _whole, as_points, as_sequence, gram_dot)
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points, as_sequence
+from rkhs_lit.kernels import Gaussian, Kernel, gram_dot
 from rkhs_lit.moore_aronszajn import RKHSFunction
 
 
@@ -133,7 +134,7 @@ def _measure(nodes, weights):
 
 
 def _values(f, nodes):
-    _callable(f, "f")
+    check.function(f, "f")
     values = np.asarray(f(nodes))
     if values.dtype.kind not in "biuf":
         raise ValueError("f must return real numbers")
@@ -224,9 +225,9 @@ def fourier_coefficients(f: Callable, degree: int, *,
     >>> fourier_coefficients(lambda x: 2 * np.cos(x), 1).round(6).real
     array([1., 0., 1.])
     """
-    degree = _whole(degree, "degree", 0)
-    _positive(period, "period")
-    n = max(1024, 8 * degree) if n_points is None else _whole(
+    degree = check.whole(degree, "degree", 0)
+    period = check.positive(period, "period")
+    n = max(1024, 8 * degree) if n_points is None else check.whole(
         n_points, "n_points", 1)
     if n <= 2 * degree:
         raise ValueError(f"n_points must be more than {2 * degree} for "
@@ -261,7 +262,7 @@ def _waves(x, degree):
 def _half_spectrum(k, L):
     """k_0, ..., k_L from a list or from a function and L."""
     if callable(k):
-        k = [k(l) for l in range(_whole(L, "degree", 0) + 1)]
+        k = [k(l) for l in range(check.whole(L, "degree", 0) + 1)]
     k = _coefficients(k, "coefficients")
     if L is not None and L != len(k) - 1:
         raise ValueError(f"degree must be {len(k) - 1} for {len(k)} "
@@ -282,7 +283,7 @@ class _Periodic(Kernel):
 
     def spectrum(self, degree: int) -> np.ndarray:
         """The coefficients k_l for l = -degree, ..., degree."""
-        half = self._half(_whole(degree, "degree", 0))
+        half = self._half(check.whole(degree, "degree", 0))
         return np.concatenate([half[:0:-1], half])
 
 
@@ -352,7 +353,8 @@ class JacobiTheta(_Periodic):
     sigma: float
 
     def __post_init__(self):
-        _positive(self.sigma, "sigma")
+        object.__setattr__(
+            self, "sigma", check.width(self.sigma, "sigma"))
 
     def _half(self, degree):
         l = np.arange(degree + 1)
@@ -395,7 +397,7 @@ def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
     if not isinstance(kernel, _Periodic):
         raise ValueError("kernel must be a FourierKernel or a JacobiTheta, "
                          f"got {type(kernel).__name__}")
-    degree = _whole(degree, "degree", 0)
+    degree = check.whole(degree, "degree", 0)
     lam = np.repeat(kernel.spectrum(degree)[degree:], 2)[1:]
     order = np.argsort(-lam, kind="stable")
     order = order[lam[order] > 0]
@@ -453,7 +455,7 @@ def _leading(kernel, nodes, root, r):
     """Eigenvalues, largest first, and eigenvectors of D K D."""
     n = len(root)
     if r is not None:
-        r = _whole(r, "n_components", 1)
+        r = check.whole(r, "n_components", 1)
     if r is None or n <= _DENSE or r > n // 20:
         lam, U = eigh(root[:, None] * kernel(nodes) * root)
         return _nonnegative(lam)[::-1], U[:, ::-1]
@@ -596,9 +598,9 @@ def hermite_eigensystem(sigma: float, width: float,
     >>> hermite_eigensystem(1.0, 1.0, 3).eigenvalues.round(6)
     array([0.618034, 0.236068, 0.09017 ])
     """
-    _positive(sigma, "sigma")
-    _positive(width, "width")
-    r = _whole(n_components, "n_components", 1)
+    sigma = check.width(sigma, "sigma")
+    width = check.width(width, "width")
+    r = check.whole(n_components, "n_components", 1)
     omega = np.hypot(1.0, 2 * width / sigma)
     B = (2 * width / sigma / (omega + 1)) ** 2      # (ω - 1) / (ω + 1)
     lam = 2 / (omega + 1) * B ** np.arange(r)

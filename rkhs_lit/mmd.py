@@ -7,13 +7,12 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 
-from rkhs_lit.bochner import _generator
-from rkhs_lit.kernels import (Kernel, _finite, _nonnegative, _whole,
-                              as_points, reduce_tiles, squared_distances)
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points
+from rkhs_lit.kernels import Kernel, reduce_tiles, squared_distances
 from rkhs_lit.mean_embedding import mean_embedding
 from rkhs_lit.moore_aronszajn import RKHSFunction, _space
 
@@ -33,7 +32,7 @@ def _mean(kernel, X, Y=None, *, distinct=False):
     with np.errstate(over="ignore", invalid="ignore"):
         total = reduce_tiles(visit, lambda: np.zeros(1), n,
                              None if Y is None else m)
-    return float(_finite(total, "the kernel")[0])
+    return float(check.finite(total, "the kernel")[0])
 
 
 # %% [3] The code
@@ -66,7 +65,7 @@ def _samples(kernel, X, Y, least):
 
 
 def _square(value, size):
-    _finite(value, "the kernel")
+    check.finite(value, "the kernel")
     # 1e-8 allows for kernels that are computed to eight digits.
     if value < -4e-8 * size:
         raise ValueError("kernel must be positive definite, but the "
@@ -195,24 +194,14 @@ def permutation_pvalue(statistic: float, null_distribution, *,
     >>> permutation_pvalue(2.0, [1.0, 2.0, 3.0])
     0.75
     """
-    statistic = _number(statistic, "statistic")
+    statistic = check.number(statistic, "statistic")
     null = _values(null_distribution)
-    tol = _nonnegative(tol, "tol")
+    tol = check.nonnegative(tol, "tol")
     count = int(np.sum(null >= statistic - tol))
     return (1 + count) / (1 + len(null))
 
 
 # %% [8] Rounding must not break ties
-def _number(value, name):
-    try:
-        number = float(value) if isinstance(value, Real) else np.nan
-    except OverflowError:                        # of a whole number
-        number = np.inf
-    if not np.isfinite(number):
-        raise ValueError(f"{name} must be a finite number, got {value!r}")
-    return number
-
-
 def _values(null_distribution):
     null = as_points(null_distribution, "null_distribution")
     if np.ndim(null_distribution) != 1:
@@ -243,13 +232,13 @@ class PermutationTest:
     null_distribution: np.ndarray
 
     def __post_init__(self):
-        pvalue = _number(self.pvalue, "pvalue")
+        pvalue = check.number(self.pvalue, "pvalue")
         if not 0 < pvalue <= 1:
             raise ValueError(f"pvalue must be in (0, 1], got {pvalue}")
         null = _values(self.null_distribution).copy()
         null.setflags(write=False)
         object.__setattr__(self, "statistic",
-                           _number(self.statistic, "statistic"))
+                           check.number(self.statistic, "statistic"))
         object.__setattr__(self, "pvalue", pvalue)
         object.__setattr__(self, "null_distribution", null)
 
@@ -329,7 +318,8 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
     0.005
     """
     _samples(kernel, X, Y, 1)
-    B, rng = _whole(n_permutations, "n_permutations", 1), _generator(rng)
+    B = check.whole(n_permutations, "n_permutations", 1)
+    rng = check.generator(rng)
     K, scale = _pooled(kernel, X, Y)
     _centre(K)
     m, N = len(X), len(K)
@@ -341,8 +331,8 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
     tol = (1e-10 + 4 * N * eps) * largest + 16 * eps
     pvalue = permutation_pvalue(statistic, null, tol=tol)
     with np.errstate(over="ignore"):
-        null = _finite(np.maximum(null, 0.0) * scale, "the kernel")
-    statistic = _finite(max(statistic, 0.0) * scale, "the kernel")
+        null = check.finite(np.maximum(null, 0.0) * scale, "the kernel")
+    statistic = check.finite(max(statistic, 0.0) * scale, "the kernel")
     return PermutationTest(statistic, pvalue, null)
 
 
@@ -400,10 +390,10 @@ def median_heuristic(X, *, max_points: int | None = None,
     """
     X = as_points(X)
     if max_points is not None:
-        size = _whole(max_points, "max_points", 2)
+        size = check.whole(max_points, "max_points", 2)
         if rng is None:
             raise ValueError("rng must be given with max_points")
-        rng = _generator(rng)
+        rng = check.generator(rng)
         if len(X) > size:
             X = X[rng.choice(len(X), size, replace=False)]
     if len(X) < 2:

@@ -13,8 +13,9 @@ from numbers import Real
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from rkhs_lit.kernels import (Kernel, Linear, Mapped, Pairs, Sum,
-                              as_points, as_sequence, gram_dot,
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points, as_sequence
+from rkhs_lit.kernels import (Kernel, Linear, Mapped, Pairs, Sum, gram_dot,
                               is_positive_definite)
 from rkhs_lit.riesz import riesz_representer
 
@@ -141,7 +142,7 @@ class RKHSFunction(_VectorSpace):
     def __post_init__(self):
         _space(self.kernel)
         points = _fixed(self.points)
-        weights = _numbers(self.weights, len(points), "weights")
+        weights = check.vector(self.weights, "weights", len(points))
         self.kernel._prepare(points, "points")
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "weights", weights)
@@ -163,16 +164,6 @@ def _space(kernel):
         raise ValueError(f"kernel must be positive definite, but {kernel} "
                          "is known not to be: some expansions would have a "
                          "negative squared norm")
-
-
-def _numbers(values, n, name):
-    column = as_points(values, name)
-    if np.ndim(values) != 1 or len(column) != n:
-        raise ValueError(f"{name} must be one number for each of {n} "
-                         f"points, got shape {np.shape(values)}")
-    numbers = column[:, 0].copy()
-    numbers.setflags(write=False)
-    return numbers
 
 
 def _values(f, T):
@@ -314,7 +305,7 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     array([30.])
     """
     X = as_sequence(X)
-    y = _numbers(y, len(X), "y")
+    y = check.vector(y, "y", len(X))
     blank = RKHSFunction(kernel, X, np.zeros(len(X)))
     K = kernel(X)
     try:

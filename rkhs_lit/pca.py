@@ -14,10 +14,11 @@ from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.bochner import _take, pivoted_cholesky
-from rkhs_lit.kernels import (TILE, Gaussian, Kernel, _nonnegative,
-                              _positive, _whole, as_points, as_sequence,
-                              gram_dot, squared_distances)
+from rkhs_lit.kernels import (TILE, Gaussian, Kernel, gram_dot,
+                              squared_distances)
 from rkhs_lit.moore_aronszajn import (RKHSFunction, _function, _space,
                                       _values)
 
@@ -69,7 +70,8 @@ class _Components:
     def __post_init__(self):
         mean = RKHSFunction(self.kernel, self.points, self.mean_weights)
         object.__setattr__(self, "points", mean.points)
-        _nonnegative(self.variance, "variance")
+        object.__setattr__(
+            self, "variance", check.nonnegative(self.variance, "variance"))
         m, r = len(mean.points), np.size(self.eigenvalues)
         for name, shape in (("weights", (m, r)), ("mean_weights", (m,)),
                             ("offsets", (r,)), ("eigenvalues", (r,))):
@@ -88,7 +90,7 @@ class _Components:
     def first(self, r: int) -> "PrincipalComponents":
         """The record of the first r components only
         (:prf:ref:`thm-pca`)."""
-        if (r := _whole(r, "r", 1)) > len(self.eigenvalues):
+        if (r := check.whole(r, "r", 1)) > len(self.eigenvalues):
             raise ValueError("r must be at most "
                              f"{len(self.eigenvalues)}, got {r}")
         return replace(self, weights=self.weights[:, :r],
@@ -233,10 +235,11 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     """
     _space(kernel)
     X, r = as_sequence(X), n_components
-    r = None if r is None else _whole(r, "n_components", 1)
+    r = None if r is None else check.whole(r, "n_components", 1)
     road = _road(solver, rank, len(X), r, centred)
     if road == "low-rank":
-        return _low_rank(kernel, X, r, centred, _whole(rank, "rank", 1))
+        return _low_rank(kernel, X, r, centred,
+                         check.whole(rank, "rank", 1))
     parts = (_dense(kernel(X), r, centred) if road == "dense"
              else _iterative(kernel, X, r, centred))
     return _from_gram(kernel, X, centred, *parts)
@@ -505,5 +508,5 @@ def _patience(kernel, tol, max_steps, name):
     if not isinstance(kernel, Gaussian):
         raise ValueError(f"{name} must have a Gaussian kernel, got "
                          f"{kernel}")
-    _positive(tol, "tol")
-    return tol, _whole(max_steps, "max_steps", 1)
+    tol = check.positive(tol, "tol")
+    return tol, check.whole(max_steps, "max_steps", 1)

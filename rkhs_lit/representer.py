@@ -14,9 +14,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import xlog1py, xlogy
 
-from rkhs_lit.kernels import Kernel, _positive, as_sequence
-from rkhs_lit.moore_aronszajn import (RKHSFunction, _function, _numbers,
-                                      norm)
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_sequence
+from rkhs_lit.kernels import Kernel
+from rkhs_lit.moore_aronszajn import RKHSFunction, _function, norm
 
 
 # %% [2] Seven losses
@@ -39,7 +40,7 @@ def _parameter(name, value):
                              f"got {value!r}")
         return None
     value = _DEFAULTS[name] if value is None else value
-    _positive(value, "parameter")
+    value = check.positive(value, "parameter")
     if name == "quantile" and not value < 1:
         raise ValueError("parameter must be a number between 0 and 1 for "
                          f"the quantile loss, got {value!r}")
@@ -47,7 +48,7 @@ def _parameter(name, value):
 
 
 def _targets(y, n, loss):
-    y = _numbers(y, n, "y")
+    y = check.vector(y, "y", n)
     if loss.name in _ON_LABELS and not (np.abs(y) == 1).all():
         wrong = y[np.abs(y) != 1][0]
         raise ValueError(f"y must be -1 or +1 for the {loss.name} loss, "
@@ -113,7 +114,7 @@ class Loss:
     def __call__(self, y, z) -> np.ndarray:
         """The losses of the predictions z, one for each y."""
         n = len(as_sequence(y, "y"))
-        y, z = _targets(y, n, self), _numbers(z, n, "z")
+        y, z = _targets(y, n, self), check.vector(z, "z", n)
         return _representable(self._values(y, z), "y or z")
 
     def _values(self, y, z):
@@ -164,7 +165,7 @@ def regularised_risk(f: RKHSFunction, X, y, loss: Loss | str,
     _function(f, "f")
     X, loss = as_sequence(X), _loss(loss)
     y = _targets(y, len(X), loss)
-    _positive(lam, "lam")
+    lam = check.positive(lam, "lam")
     with np.errstate(over="ignore"):
         risk = np.sum(loss._values(y, _at(f, X))) + np.square(
             math.sqrt(lam) * norm(f))
@@ -209,7 +210,7 @@ class _Problem:
 def _problem(y, n, loss, lam):
     loss = _loss(loss)
     y = _targets(y, n, loss)
-    _positive(lam, "lam")
+    lam = check.positive(lam, "lam")
     lower, upper, q = _SHAPES[loss.name](loss.parameter)
     ones, size, force = np.ones(n), 1.0, 1.0
     a, c = ones, y

@@ -16,11 +16,11 @@ from scipy.linalg import (LinAlgError, cho_factor, cho_solve, eigh,
                           solveh_banded)
 from scipy.linalg.lapack import dormqr, dsytrd, dsytrd_lwork
 
-from rkhs_lit.bochner import _generator, _take
-from rkhs_lit.kernels import (Gaussian, Kernel, _finite, _positive, _whole,
-                              as_points, as_sequence, gram_dot,
-                              squared_distances)
-from rkhs_lit.moore_aronszajn import RKHSFunction, _numbers, _space
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_points, as_sequence
+from rkhs_lit.bochner import _take
+from rkhs_lit.kernels import Gaussian, Kernel, gram_dot, squared_distances
+from rkhs_lit.moore_aronszajn import RKHSFunction, _space
 
 
 # %% [2] With features that cannot be listed
@@ -38,25 +38,10 @@ def _penalty(lam, name="lam"):
     return float(lam)
 
 
-def _penalties(lams, name="lams"):
-    values = as_points(lams, name)
-    if np.ndim(lams) != 1 or not (values > 0).all():
-        raise ValueError(f"{name} must be a list of positive numbers, got "
-                         f"shape {np.shape(lams)} with the least value "
-                         f"{values.min():.6g}")
-    return _fixed_copy(values[:, 0])
-
-
-def _fixed_copy(array):
-    array = np.array(array)
-    array.setflags(write=False)
-    return array
-
-
 def _size(K):
     """A bound of all eigenvalues of K."""
     with np.errstate(over="ignore"):
-        return _finite(np.abs(K).sum(axis=1).max(), "kernel")
+        return check.finite(np.abs(K).sum(axis=1).max(), "kernel")
 
 
 def _check_visible(lam, size, name="lam"):
@@ -95,7 +80,7 @@ def _data(kernel, X, y):
     _space(kernel)
     X = as_sequence(X)
     kernel._prepare(X, "X")                  # says what X must be
-    return X, _numbers(y, len(X), "y")
+    return X, check.vector(y, "y", len(X))
 
 
 def _weights(values):
@@ -271,7 +256,7 @@ def _at(kernel, T, compute):
     """compute(T), with errors that speak of T."""
     T = as_sequence(T, "T")
     try:
-        return _finite(compute(T), "kernel")
+        return check.finite(compute(T), "kernel")
     except ValueError as error:
         kernel._prepare(T, "T")              # says what T must be
         raise ValueError(f"T does not suit the points X: {error}"
@@ -318,7 +303,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
            [0.75, 1.5 ]])
     """
     X, y = _data(kernel, X, y)
-    lams = _penalties(lams)
+    lams = check.positives(lams, "lams")
     points = RKHSFunction(kernel, X, np.zeros(len(y))).points
     d, U, size = _spectrum(kernel(points))
     c = _shrinkage(d, size, lams)
@@ -330,7 +315,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
         left_out = _weights(residuals / (c @ (U**2).T))
     arrays = (weights, residuals, left_out,
               np.sum(d / (d + lams[:, None]), axis=1), norms)
-    return RidgePath(kernel, points, lams, *map(_fixed_copy, arrays))
+    return RidgePath(kernel, points, lams, *map(check.frozen, arrays))
 
 
 # %% [10] Leaving points out without fitting again
@@ -348,7 +333,7 @@ def _indices(index, n, name, least=1):
     elif index.min() < 0 or index.max() >= n:
         raise ValueError(f"{name} must have indices from 0 to {n - 1}, got "
                          f"{index.min()} to {index.max()}")
-    return _fixed_copy(index)
+    return check.frozen(index)
 
 
 def _partition(folds, n, held=()):
@@ -559,12 +544,12 @@ def _split(n, folds, test, rng):
     if drawn and rng is None:
         raise ValueError("rng must be a seed or a numpy Generator, to draw "
                          "the folds and the test set")
-    if counted and not (_whole(test, "test", 0) <= n - 2 if drawn
+    if counted and not (check.whole(test, "test", 0) <= n - 2 if drawn
                         else test == 0):
         raise ValueError(f"test must leave at least 2 of {n} points, and "
                          "be a list of indices where folds are, got "
                          f"{test}")
-    order = _generator(rng).permutation(n) if drawn else np.arange(n)
+    order = check.generator(rng).permutation(n) if drawn else np.arange(n)
     if counted:
         held, rest = order[:int(test)], order[int(test):]
     else:
@@ -577,13 +562,13 @@ def _split(n, folds, test, rng):
         folds = _partition(folds, n, held)
         if len(folds) < 2:
             raise ValueError("folds must be at least 2")
-        return folds, _fixed_copy(held)
-    m = _whole(folds, "folds", 2)
+        return folds, check.frozen(held)
+    m = check.whole(folds, "folds", 2)
     if m > len(rest):
         raise ValueError(f"folds must be at most the {len(rest)} training "
                          f"points, got {m}")
-    return (tuple(map(_fixed_copy, np.array_split(rest, m))),
-            _fixed_copy(held))
+    return (tuple(map(check.frozen, np.array_split(rest, m))),
+            check.frozen(held))
 
 
 # %% [18] Choosing $\lambda$ and the width
@@ -607,7 +592,7 @@ def _all_errors(kernels, X, y, lams, folds):
     with np.errstate(over="ignore", invalid="ignore"):
         errors = np.array([method(k(X), y, lams, folds)
                            for k in kernels]) / len(y)
-    return _fixed_copy(_errors(errors))
+    return check.frozen(_errors(errors))
 
 
 def _errors(values):
@@ -649,7 +634,7 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
     """
     kernels = _list_of_kernels(kernels)
     X, y = _data(kernels[0], X, y)
-    lams = _penalties(lams)
+    lams = check.positives(lams, "lams")
     folds, test = _split(len(y), folds, test, rng)
     train = np.sort(np.concatenate(folds))
     points, values = _take(X, train), y[train]
@@ -664,7 +649,7 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                 (y[test] - f(_take(X, test))) ** 2)))
     return CrossValidation(
         kernels, lams, errors, kernels[best], float(lams[j]), f,
-        test_error, _fixed_copy(train), test, folds)
+        test_error, check.frozen(train), test, folds)
 
 
 # %% [20] The Bayesian view
@@ -737,7 +722,7 @@ def gaussian_derivative(X, sigma: float) -> np.ndarray:
            [0.541341, 0.      ]])
     """
     X = as_points(X)
-    _positive(sigma, "sigma")
+    sigma = check.width(sigma, "sigma")
     with np.errstate(over="ignore"):
         q = np.minimum(squared_distances(X, X) / sigma**2, 1e4)
     return np.exp(-q / 2) * q / sigma

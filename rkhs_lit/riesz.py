@@ -12,27 +12,13 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
 from scipy.linalg.lapack import dpocon
 
+import rkhs_lit.conventions as check
+
 
 # %% [2] Three numerical decisions
-def _real_array(values, name):
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{name} must have rows of one length") from None
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers")
-    if array.size == 0:
-        raise ValueError(f"{name} must not be empty, got shape "
-                         f"{array.shape}")
-    array = array.astype(float)
-    if not np.isfinite(array).all():
-        place = np.argwhere(~np.isfinite(array)).tolist()[0]
-        raise ValueError(f"{name} must be finite, but entry {place} is not")
-    return array
-
-
 def _system(gram, values, tol):
-    G, l = _real_array(gram, "gram"), _real_array(values, "values")
+    G = check.real_array(gram, "gram")
+    l = check.real_array(values, "values")
     if G.ndim != 2 or G.shape[0] != G.shape[1]:
         raise ValueError(f"gram must be square, got shape {G.shape}")
     n = len(G)

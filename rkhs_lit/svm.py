@@ -12,11 +12,12 @@ from numbers import Real
 import numpy as np
 from scipy.linalg import lstsq
 
+import rkhs_lit.conventions as check
+from rkhs_lit.conventions import as_sequence
 from rkhs_lit.bochner import _take, pivoted_cholesky
 from rkhs_lit.duality import _quadratic, solve_qp
-from rkhs_lit.kernels import Gaussian, Kernel, Linear, as_sequence
-from rkhs_lit.moore_aronszajn import (RKHSFunction, _function, _numbers,
-                                      _space)
+from rkhs_lit.kernels import Gaussian, Kernel, Linear
+from rkhs_lit.moore_aronszajn import RKHSFunction, _function, _space
 
 
 # %% [2] From the theorem to the function
@@ -205,8 +206,8 @@ class _Machine:
 
     def __post_init__(self):
         _function(self.function, "function")
-        alpha = _numbers(self.alpha, np.size(self.alpha), "alpha")
-        margins = _numbers(self.margins, len(alpha), "margins")
+        alpha = check.vector(self.alpha, "alpha", np.size(self.alpha))
+        margins = check.vector(self.margins, "margins", len(alpha))
         object.__setattr__(self, "alpha", alpha)
         object.__setattr__(self, "margins", margins)
 

@@ -95,7 +95,7 @@ def test_two_feature_maps_of_one_kernel():
 
 @pytest.mark.parametrize("k", KERNELS, ids=lambda k: repr(k)[:40])
 def test_gram_matrix_entries_symmetry_and_diagonal(k):
-    """def-points: K_ij = k(x_i, y_j), one entry at a time."""
+    """def-gram: K_ij = k(x_i, y_j), one entry at a time."""
     X, Y = sample(5), sample(4, seed=1)
     K = k(X, Y)
     assert isinstance(k, Kernel) and K.shape == (5, 4)
