@@ -39,8 +39,10 @@ from rkhs_lit.conditional_independence import (
     normalised_conditional_hsic,
 )
 from rkhs_lit.conventions import (
+    PrecisionWarning,
     as_points,
     as_sequence,
+    certain,
     choice,
     finite,
     flag,

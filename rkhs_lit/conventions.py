@@ -6,6 +6,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 # below, then `make untangle`. `make test` fails while the two differ.
 
 # %% [1] Conventions: what may go in, and what comes out
+import warnings
 from collections.abc import Sequence
 from numbers import Real
 
@@ -280,3 +281,22 @@ def finite(values, name: str):
         raise ValueError(f"{name} gave a value that is not finite: the "
                          "points are too large for it")
     return values
+
+
+# %% [13] How many digits to believe
+class PrecisionWarning(RuntimeWarning):
+    """No digit of an answer is certain (:prf:ref:`def-precision`)."""
+
+
+def certain(value: float, error: float, name: str) -> float:
+    """The value itself, with a `PrecisionWarning` if an error of this
+    size leaves it in doubt (:prf:ref:`def-precision`).
+
+    >>> certain(2.0, 1e-9, "norm")
+    2.0
+    """
+    if error >= abs(value) and error > 0:
+        warnings.warn(f"{name} came out as {value:.3g}, but is known to "
+                      f"within {error:.2g} only", PrecisionWarning,
+                      stacklevel=3)
+    return value

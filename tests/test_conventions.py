@@ -1,5 +1,6 @@
 """What may go in: numbers, flags, choices, generators, points."""
 
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -8,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rkhs_lit import (
+    PrecisionWarning,
     as_points,
     as_sequence,
+    certain,
     choice,
     finite,
     flag,
@@ -239,3 +242,17 @@ def test_the_bound_on_rounded_eigenvalues_is_attained():
     assert np.isclose(np.linalg.eigvalsh(rounded)[0], -0.01 * 6)
 
 
+
+
+@pytest.mark.parametrize(
+    "value, error, doubt",
+    [(1.0, 0.5, False), (1.0, 1.0, True), (-1.0, 2.0, True), (0.0, 1e-9, True),
+     (0.0, 0.0, False)],
+)
+def test_an_answer_without_a_certain_digit_warns(value, error, doubt):
+    """def-precision: in doubt if e >= |v| > 0, or v = 0 although e > 0."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        assert certain(value, error, "norm") == value
+    assert [w.category for w in heard] == [PrecisionWarning] * doubt
+    assert all("norm" in str(w.message) for w in heard)
