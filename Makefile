@@ -49,7 +49,7 @@ book: $(ENVIRONMENT)  ## build the book and say where to open it
 test: $(ENVIRONMENT)  ## run everything that must hold
 	$(say) "[1/4] The package is what the book says"
 	$(BIN)/python tools/tangle.py --check || $(fail) \
-	  "Book and package differ: run make tangle to take the book, make untangle to take the module."
+	  "Book and package differ: make tangle carries edits of the book, make untangle of the module."
 	$(say) "[2/4] Tests of the package and of the book; doctests"
 	$(BIN)/pytest -q --doctest-modules rkhs_lit tests || $(fail) \
 	  "A test failed: the message above names the place."
@@ -66,11 +66,11 @@ lab: $(ENVIRONMENT)  ## open the chapters in JupyterLab
 	cd book && ../$(BIN)/jupyter lab --LabApp.news_url= \
 	  --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate
 
-tangle: $(ENVIRONMENT)  ## write the package from the book
-	$(BIN)/python tools/tangle.py
+tangle: $(ENVIRONMENT)  ## write the package from the book (CHAPTERS="...": the book wins there)
+	$(BIN)/python tools/tangle.py $(CHAPTERS)
 
-untangle: $(ENVIRONMENT)  ## write edits of the package into the book
-	$(BIN)/python tools/tangle.py --untangle
+untangle: $(ENVIRONMENT)  ## write edits of the package into the book (CHAPTERS likewise)
+	$(BIN)/python tools/tangle.py --untangle $(CHAPTERS)
 
 execute: $(ENVIRONMENT)  ## run the notebooks in place (CHAPTERS="kernels riesz": only those)
 	$(BIN)/python tools/execute.py $(CHAPTERS)

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 45d5c7dfa968c20b
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 978ba8e32a16cb08
 
 # %% [1] Bochner: kernels as averages of waves
 import math

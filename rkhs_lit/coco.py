@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 1d846afd7ad2995a
 
 # %% [1] COCO: the two functions that covary most
 import math

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 3b7125bc0d36c6e0
 
 # %% [1] Conditional embeddings: a distribution for every x
 import re

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: d572f76a4a804a34
 
 # %% [1] Conditional independence: what remains when Z is known
 import math

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 9a418ea24df6b0c8
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 76733c5d841f2aae
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 060cb6ff095bdd90
 
 # %% [1] Duality: the price of a constraint
 import math

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 7a30afb96026148d
 
 # %% [1] Filtering: Bayes' rule, again and again
 import copy

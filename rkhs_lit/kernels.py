@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 65f4802097680ac4
 
 # %% [1] Kernels: inner products of features you need not see
 import math

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 137760786ddabf2a
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 72375ce98a301dd7
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: a5cfa7649fdb6752
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 from collections.abc import Callable, Sequence

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 78ccc2d7d6d27544
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence

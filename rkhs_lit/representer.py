@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 9c76dd69a5249593
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 import math

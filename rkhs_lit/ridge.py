@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: fbce8070ea60c16d
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence

@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/riesz.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: e13cf53e6329d5b5
 
 # %% [1] Riesz: every continuous functional is an inner product
 from numbers import Real

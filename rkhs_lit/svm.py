@@ -4,6 +4,7 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 384eb1450621ec45
 
 # %% [1] Support vector machines: the widest street between two classes
 from dataclasses import dataclass

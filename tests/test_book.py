@@ -8,11 +8,15 @@ import ast
 import csv
 import importlib
 import re
+import subprocess
+import sys
 from collections import Counter
 
+import nbformat
 import pytest
 import rkhs_lit
 from execute import METADATA, macros
+from nbclient import NotebookClient
 from tangle import ROOT, chapters, pages, read_notebook
 
 BOOK = ROOT / "book"
@@ -173,6 +177,22 @@ def test_code_fits_the_column(cell, place):
         assert len(line) <= 76, f"{place}: {len(line)} characters, not 76: {line}"
 
 
+def test_a_picture_that_was_not_drawn_again_is_found(tmp_path):
+    """The comparison of notebooks with fresh runs sees pictures too."""
+    source = "import matplotlib.pyplot as plt\nplt.plot([0, 1])\nplt.show()"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    NotebookClient(notebook, kernel_name="python3").execute()
+    (tmp_path / "conftest.py").write_text((BOOK / "conftest.py").read_text("utf-8"))
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-q"]
+    for code, passes in ((source, True), (source.replace("1]", "2]"), True),
+                         (source.replace("0,", "1, 0,"), False)):
+        notebook.cells[0].source = code
+        nbformat.write(notebook, tmp_path / "figure.ipynb")
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert (run.returncode == 0) is passes, run.stdout
+        assert passes or "The stored picture is not" in run.stdout
+
+
 # Chapters
 
 
@@ -286,6 +306,31 @@ def test_concordance_has_its_columns_and_unique_ids():
     assert head == "id where what chapter form label function test".split()
     ids = [row["id"] for row in concordance()]
     assert len(ids) == len(set(ids)), f"twice: {Counter(ids).most_common(1)}"
+
+
+# How many results of each source the book owes its reader, by the letter of id.
+OWED = {"G": 39, "A": 27, "W": 25, "N": 16, "M": 14, "V": 10, "C": 8, "R": 5}
+
+
+def test_concordance_has_every_result_of_the_sources():
+    found = Counter(row["id"].partition("-")[0] for row in concordance())
+    assert found == OWED, "book/concordance.csv lost or gained a row"
+
+
+@pytest.mark.parametrize("chapter", [c for c in CHAPTERS if c != "conventions"])
+def test_chapter_has_a_row_in_the_concordance(chapter):
+    assert chapter in {row["chapter"] for row in concordance()}, (
+        f"book/concordance.csv has no row for {chapter}: enter what it proves"
+    )
+
+
+@pytest.mark.parametrize("row, place", ROWS)
+def test_concordance_row_names_the_chapter_that_has_the_result(row, place):
+    home = f"book/{row['chapter']}.ipynb"
+    places = [where for label, where in LABELS if label in row["label"].split()]
+    assert any(where.startswith(home) for where in places), (
+        f"{place}: none of its labels is defined in {home}"
+    )
 
 
 @pytest.mark.parametrize("row, place", ROWS)

@@ -5,6 +5,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from tangle import TangleError, chapters, main, module_text
 
+EXPORT = {"metadata": {"tags": ["export"]}}
+SIDES = ["book/circles.ipynb", "rkhs_lit/circles.py"]
 CODE = ["import math", "def area(r):\n    return math.pi * r**2", "ANSWER = 42"]
 
 
@@ -17,18 +19,17 @@ def book(tmp_path):
     (tmp_path / "_toc.yml").write_text(
         "root: book/home\nparts:\n  - chapters:\n      - file: book/circles\n"
     )
-    export = {"metadata": {"tags": ["export"]}}
     cells = [
         new_markdown_cell("# Circles\n\nAnd $\\pi$."),
-        new_code_cell(CODE[0], **export),
+        new_code_cell(CODE[0], **EXPORT),
         new_code_cell(
             "1 + 1",
             execution_count=2,
             outputs=[new_output("execute_result", {"text/plain": "2"}, execution_count=2)],
         ),
         new_markdown_cell("## The area\n\n```python\n# not a heading\n```"),
-        new_code_cell(CODE[1], **export),
-        new_code_cell(CODE[2], **export),
+        new_code_cell(CODE[1], **EXPORT),
+        new_code_cell(CODE[2], **EXPORT),
     ]
     write(tmp_path, "circles", cells)
     write(tmp_path, "home", [new_markdown_cell("# Home")])
@@ -71,7 +72,7 @@ def test_check_passes_after_tangling_and_a_second_run_writes_nothing(book, capsy
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("side", ["book/circles.ipynb", "rkhs_lit/circles.py"])
+@pytest.mark.parametrize("side", SIDES)
 def test_one_character_changed_on_either_side_is_found_and_named(book, capsys, side):
     main([], book)
     edit(book / side, "r**2", "r**3")
@@ -103,12 +104,46 @@ def test_an_edit_in_the_module_goes_back_and_leaves_outputs_alone(book, capsys):
     assert main(["--check"], book) == 0
 
 
-def test_where_both_sides_changed_untangle_takes_the_module(book):
+@pytest.mark.parametrize("mode, wins", [([], 44), (["--untangle"], 43)])
+def test_where_both_sides_changed_the_chapter_must_be_named(book, capsys, mode, wins):
     main([], book)
     edit(book / "rkhs_lit/circles.py", "ANSWER = 42", "ANSWER = 43")
     edit(book / "book/circles.ipynb", "ANSWER = 42", "ANSWER = 44")
-    assert main(["--untangle"], book) == 0
-    assert "ANSWER = 43" in module_text(book / "book/circles.ipynb")
+    before = [(book / side).read_text() for side in SIDES]
+    assert main(mode, book) == 1
+    assert 'both edited: make tangle CHAPTERS="circles"' in capsys.readouterr().out
+    assert before == [(book / side).read_text() for side in SIDES]
+    assert main([*mode, "circles"], book) == 0
+    assert f"ANSWER = {wins}" in module_text(book / "book/circles.ipynb")
+    assert main(["--check"], book) == 0
+
+
+@pytest.mark.parametrize("mode", [[], ["--untangle"]])
+def test_carrying_one_chapter_does_not_undo_an_edit_of_another(book, capsys, mode):
+    toc = book / "_toc.yml"
+    toc.write_text(toc.read_text() + "      - file: book/discs\n")
+    write(book, "discs", [new_markdown_cell("# D"), new_code_cell("x = 1", **EXPORT)])
+    main([], book)
+    capsys.readouterr()
+    edit(book / SIDES[1 - bool(mode)], "ANSWER = 42", "ANSWER = 43")
+    edit(book / ("rkhs_lit/discs.py" if mode else "book/discs.ipynb"), "x = 1", "x = 2")
+    before = [(book / side).read_text() for side in SIDES]
+    assert main(mode, book) == 1
+    assert "was edited, and is left as it is" in capsys.readouterr().out
+    assert before == [(book / side).read_text() for side in SIDES]
+    assert "x = 2" in module_text(book / "book/discs.ipynb")
+    assert "x = 2" in (book / "rkhs_lit/discs.py").read_text()
+
+
+def test_a_name_that_is_no_chapter_is_refused(book, capsys):
+    assert main(["squares"], book) == 1
+    assert "no chapter is called squares" in capsys.readouterr().err
+
+
+def test_a_chapter_missing_from_the_table_of_contents_is_named(book, capsys):
+    write(book, "discs", [new_markdown_cell("# D"), new_code_cell("x = 1", **EXPORT)])
+    assert main([], book) == 1
+    assert "discs.ipynb exports cells but is not in _toc.yml" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -142,9 +177,6 @@ def test_a_module_without_a_chapter_is_refused(book, capsys):
     (book / "rkhs_lit/squares.py").write_text("x = 1\n")
     assert main(["--check"], book) == 1
     assert "squares.py has no chapter" in capsys.readouterr().err
-
-
-EXPORT = {"metadata": {"tags": ["export"]}}
 
 
 @pytest.mark.parametrize(

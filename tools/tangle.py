@@ -1,8 +1,13 @@
 """Write the package from the book, or edits of the package into the book.
 
-    python tools/tangle.py              modules from chapters: the book wins
-    python tools/tangle.py --check      fail where book and package differ
-    python tools/tangle.py --untangle   chapters from modules: the module wins
+    python tools/tangle.py [NAME ...]              modules from chapters
+    python tools/tangle.py --untangle [NAME ...]   chapters from modules
+    python tools/tangle.py --check                 fail where they differ
+
+Without names, an edit is carried only where the other side was not edited
+since the two last agreed (the module keeps a fingerprint of that state), so
+that carrying one chapter's edits undoes no other's. For the chapters named,
+the book wins, or with ``--untangle`` the module.
 
 A chapter is a notebook in ``_toc.yml`` with at least one code cell tagged
 ``export``. Its module holds exactly those cells, in order, each after a line
@@ -13,6 +18,7 @@ made inside cells; cells are added, removed and moved in the notebook.
 
 import argparse
 import ast
+import hashlib
 import re
 import sys
 from pathlib import Path
@@ -28,6 +34,7 @@ The exported cells of the chapter ``book/{name}.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
+# Cells: {fingerprint}
 '''
 
 
@@ -113,11 +120,19 @@ def chapters(root=ROOT):
     return [p.stem for p in notebooks if p.exists() and exported_cells(p)[1]]
 
 
+def fingerprint(sources):
+    """A few letters that stand for the sources of all cells."""
+    return hashlib.sha256("\0".join(sources).encode()).hexdigest()[:16]
+
+
 def module_text(path):
     """The module that the notebook at path defines."""
     title, cells = exported_cells(path)
     header = HEADER.format(
-        raw="r" if "\\" in title else "", title=title, name=path.stem
+        raw="r" if "\\" in title else "",
+        title=title,
+        name=path.stem,
+        fingerprint=fingerprint([cell.source for cell in cells]),
     )
     parts = [
         f"# %% [{number}] {cell.heading}\n{cell.source}\n"
@@ -160,7 +175,10 @@ def difference(notebook, module):
         return None
     ours, theirs = wanted.split("\n"), found.split("\n")
     shared = min(len(ours), len(theirs))
-    line = next((i for i in range(shared) if ours[i] != theirs[i]), shared)
+    apart = [i for i in range(shared) if ours[i] != theirs[i]]
+    # The fingerprint differs whenever a cell does, and says nothing of it.
+    words = [i for i in apart if not ours[i].startswith("# Cells: ")]
+    line = (words or ([shared] if len(ours) != len(theirs) else apart))[0]
     number = len(DELIMITER.findall("\n".join(ours[: line + 1])))
     cell = exported_cells(notebook)[1][number - 1]
     place = f"cell {cell.index}, under {cell.heading!r}" if number else "the title"
@@ -169,6 +187,16 @@ def difference(notebook, module):
         f"{short(notebook)} and {short(module)} differ in {place}, line "
         f"{line + 1} of the module:\n  book:   {book}\n  module: {code}"
     )
+
+
+def edited(notebook, module):
+    """Which sides changed since they last agreed: (book, module)."""
+    book = fingerprint([cell.source for cell in exported_cells(notebook)[1]])
+    code = fingerprint(module_cells(module))
+    if book == code:
+        return False, False
+    last = re.search(r"^# Cells: (\w+)$", module.read_text("utf-8"), re.M)
+    return not last or book != last[1], not last or code != last[1]
 
 
 def untangle(notebook, module):
@@ -188,22 +216,68 @@ def untangle(notebook, module):
     return [cell for cell, _ in changed]
 
 
+def left_alone(notebook, module, back):
+    """Why a chapter that nobody named is not carried; None if it is."""
+    book, code = edited(notebook, module)
+    ours, theirs, place = (code, book, notebook) if back else (book, code, module)
+    if not theirs:
+        return None
+    if not ours:
+        way = "make tangle" if back else "make untangle"
+        return f"{short(place)} was edited, and is left as it is: {way} carries it"
+    return (
+        f"{short(notebook)} and {short(module)} were both edited: "
+        f'make tangle CHAPTERS="{module.stem}" takes the book, '
+        f'make untangle CHAPTERS="{module.stem}" the module'
+    )
+
+
+def strays(root, names):
+    """What looks like a chapter or a module but is not one."""
+    for path in sorted((root / "rkhs_lit").glob("*.py")):
+        if path.stem not in {"__init__", *names}:
+            yield (
+                f"rkhs_lit/{path.name} has no chapter: no notebook of that name "
+                "with exported cells is in _toc.yml"
+            )
+    for path in sorted((root / "book").glob("*.ipynb")):
+        if path.stem not in pages(root) and exported_cells(path)[1]:
+            yield f"{short(path)} exports cells but is not in _toc.yml: list it there"
+
+
+def carry(notebook, module, back, named):
+    """Carry the edits of one chapter; lines that say what was done."""
+    if module.exists():
+        reason = None if named else left_alone(notebook, module, back)
+        if reason:
+            return [reason]
+        lines = [
+            f"{short(notebook)}: cell {cell.index} ({cell.heading})"
+            for cell in (untangle(notebook, module) if back else [])
+        ]
+    else:
+        lines = []
+    if difference(notebook, module):
+        module.write_text(module_text(notebook), encoding="utf-8")
+        lines.append(f"wrote {short(module)}")
+    return lines
+
+
 def main(arguments=None, root=ROOT):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--check", action="store_true")
     mode.add_argument("--untangle", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args(arguments)
+    failures = 0
     try:
         names = chapters(root)
-        orphans = {p.stem for p in (root / "rkhs_lit").glob("*.py")}
-        for name in sorted(orphans - {"__init__", *names}):
-            raise TangleError(
-                f"rkhs_lit/{name}.py has no chapter: no notebook of that name "
-                "with exported cells is in _toc.yml"
-            )
-        failures = 0
-        for name in names:
+        for stray in strays(root, names):
+            raise TangleError(stray)
+        if unknown := sorted(set(options.names) - set(names)):
+            raise TangleError(f"no chapter is called {', '.join(unknown)}")
+        for name in options.names or names:
             notebook = root / "book" / f"{name}.ipynb"
             module = root / "rkhs_lit" / f"{name}.py"
             if options.check:
@@ -211,18 +285,15 @@ def main(arguments=None, root=ROOT):
                     failures += 1
                     print(found, file=sys.stderr)
                 continue
-            if options.untangle and module.exists():
-                for cell in untangle(notebook, module):
-                    print(f"{short(notebook)}: cell {cell.index} ({cell.heading})")
-            if difference(notebook, module):
-                module.write_text(module_text(notebook), encoding="utf-8")
-                print(f"wrote {short(module)}")
+            for line in carry(notebook, module, options.untangle, bool(options.names)):
+                print(line)
+            failures += difference(notebook, module) is not None
     except TangleError as error:
         print(error, file=sys.stderr)
         return 1
-    if failures:
+    if failures and options.check:
         print(
-            "`make tangle` takes the book's side, `make untangle` the module's.",
+            "`make tangle` carries edits of the book, `make untangle` of the module.",
             file=sys.stderr,
         )
     return 1 if failures else 0
