@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 8b327e426ee5776a
+# Cells: bfe884ff805a6177
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -116,6 +116,7 @@ def _log_density(kernel, omega):
                      f"sums and multiples), got {kernel!r}")
 
 
+# %% [5] Rules for spectral measures
 def spectral_density(kernel: Kernel, omega) -> np.ndarray:
     """The density of the spectral measure (:prf:ref:`thm-bochner`).
 
@@ -151,7 +152,7 @@ def spectral_density(kernel: Kernel, omega) -> np.ndarray:
     return p
 
 
-# %% [5] Rules for spectral measures
+# %% [6] Rules for spectral measures
 def _frequencies(kernel, n, dim, rng):
     if isinstance(kernel, Gaussian):
         return rng.normal(size=(n, dim)) / kernel.sigma
@@ -188,7 +189,7 @@ def _mass(kernel, dim):
     return float(kernel.diag(np.zeros((1, dim)))[0])
 
 
-# %% [6] Rules for spectral measures
+# %% [7] Rules for spectral measures
 def spectral_sample(kernel: Kernel, n: int, *, dim: int,
                     rng) -> np.ndarray:
     """Frequencies drawn from the spectral measure of a kernel, divided
@@ -227,7 +228,7 @@ def spectral_sample(kernel: Kernel, n: int, *, dim: int,
     return omega
 
 
-# %% [7] Which form wins?
+# %% [8] Which form wins?
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
     """Cosines and sines with given frequencies (:prf:ref:`def-rff`).
@@ -275,7 +276,7 @@ class FourierFeatures:
                       self.n_features, self.mass)
 
 
-# %% [8] Which form wins?
+# %% [9] Which form wins?
 def _waves(X, omega, b, D, mass):
     n, q = len(X), len(omega)
     if X.shape[1] != omega.shape[1]:
@@ -310,7 +311,7 @@ def _waves(X, omega, b, D, mass):
     return Z
 
 
-# %% [9] Which form wins?
+# %% [10] Which form wins?
 def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
                             rng, paired: bool = True) -> FourierFeatures:
     """A random feature map whose inner products have the kernel as
@@ -356,7 +357,7 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
     return FourierFeatures(omega, b, D, _mass(kernel, omega.shape[1]))
 
 
-# %% [10] Which form wins?
+# %% [11] Which form wins?
 def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
                  paired: bool = True) -> np.ndarray:
     """The exact variance of z(x)'z(y) (:prf:ref:`thm-rff-variance`).
@@ -392,7 +393,7 @@ def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
     return variance
 
 
-# %% [11] Without luck: pivoted Cholesky
+# %% [12] Without luck: pivoted Cholesky
 def _step(kernel, X, G, pivots, d):
     """The next column f, and what it leaves of the diagonal d."""
     p, r = int(d.argmax()), len(pivots)
@@ -402,7 +403,7 @@ def _step(kernel, X, G, pivots, d):
     return p, f, d - f**2
 
 
-# %% [12] Without luck: pivoted Cholesky
+# %% [13] Without luck: pivoted Cholesky
 def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
                      max_rank: int | None = None,
                      return_pivots: bool = False):
@@ -458,7 +459,7 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     return (F, np.array(pivots, dtype=int)) if return_pivots else F
 
 
-# %% [13] Without luck: pivoted Cholesky
+# %% [14] Without luck: pivoted Cholesky
 def _columns(kernel, X, d, tol, max_rank):
     enough, largest = tol * d.sum(), d.max()
     G, pivots = np.empty((min(max_rank, 64), len(d))), []
@@ -480,7 +481,7 @@ def _columns(kernel, X, d, tol, max_rank):
     return G[:len(pivots)], pivots
 
 
-# %% [14] Nyström features, and why the two are one
+# %% [15] Nyström features, and why the two are one
 @dataclass(frozen=True, eq=False, repr=False)
 class NystromFeatures:
     """The features L⁻¹ K(U, x) of landmarks U (:prf:ref:`thm-nystrom`).
@@ -530,7 +531,7 @@ class NystromFeatures:
                                 overwrite_b=True).T
 
 
-# %% [15] Nyström features, and why the two are one
+# %% [16] Nyström features, and why the two are one
 def _take(X, index):
     if isinstance(X, Pairs):
         return Pairs(_take(X.first, index), _take(X.second, index))
