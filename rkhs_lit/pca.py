@@ -271,9 +271,10 @@ def _road(solver, rank, n, r, centred):
 
 # %% [10] The leading components by products
 def _krylov(action, n, r, removed):
-    """The r largest eigenvalues of a symmetric matrix and their
-    eigenvectors, with residuals that prove them. Centring has removed a
-    part of this size."""
+    """Eigenvalues and eigenvectors of a symmetric matrix, meant to be the
+    r largest. Each value is within its small residual of an eigenvalue
+    (:prf:ref:`lem-kpca-residual`); that none is missed is not proved.
+    Centring has removed a part of this size."""
     A = LinearOperator((n, n), matvec=lambda v: action(v.ravel()),
                        dtype=float)
     start = np.random.default_rng(0).normal(size=n)
