@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 76733c5d841f2aae
+# Cells: 27cc170d0d43cd79
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -540,13 +540,15 @@ def hs_norm(A: RKHSOperator) -> float:
 
 # %% [16] Many points
 def _square(kernel, X, b, values, name):
-    """The squared norm of the function with weights b."""
+    """The squared norm of the function with weights b, 0 if it is lost
+    in rounding errors."""
     square = b @ values
+    size = (np.abs(b) @ np.sqrt(kernel.diag(X))) ** 2
     # 1e-8 allows for kernels that are computed to eight digits.
-    if square < -1e-8 * (np.abs(b) @ np.sqrt(kernel.diag(X))) ** 2:
+    if square < -1e-8 * size:
         raise ValueError(f"{name} must be positive definite, but a "
                          "squared norm is negative")
-    return max(square, 0.0)
+    return square if square > 4 * np.finfo(float).eps * size else 0.0
 
 
 def _lanczos(A, zero=0.0):

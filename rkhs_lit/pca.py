@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 78ccc2d7d6d27544
+# Cells: d78b8bf56707f99b
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -272,9 +272,10 @@ def _road(solver, rank, n, r, centred):
 
 # %% [10] The leading components by products
 def _krylov(action, n, r, removed):
-    """The r largest eigenvalues of a symmetric matrix and their
-    eigenvectors, with residuals that prove them. Centring has removed a
-    part of this size."""
+    """Eigenvalues and eigenvectors of a symmetric matrix, meant to be the
+    r largest. Each value is within its small residual of an eigenvalue
+    (:prf:ref:`lem-kpca-residual`); that none is missed is not proved.
+    Centring has removed a part of this size."""
     A = LinearOperator((n, n), matvec=lambda v: action(v.ravel()),
                        dtype=float)
     start = np.random.default_rng(0).normal(size=n)

@@ -501,6 +501,19 @@ def test_a_constant_in_the_kernel_keeps_the_sum_of_the_weights():
     assert sums[0, 1] < 1e-6 and 0.5 < sums[1, 1] < sums[2, 1] and sums[2, 1] > 0.95
 
 
+def test_the_sum_of_the_weights_is_an_embedding_in_the_space_of_constants():
+    """sec-ce-breaks: weights do not depend on l; with l = 1 their sum is the estimate."""
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(2, 150))
+    k, T, sums = Gaussian(1.0) + constant_kernel(), [0.0, 4.0], []
+    for lam in (1e-2, 1e-4, 1e-6):
+        m = conditional_embedding(k, Gaussian(1.0), x, y, lam)
+        judge = conditional_embedding(k, constant_kernel(), x, y, lam)
+        sums.append(m.weights(T).sum(axis=0))
+        assert np.allclose([judge(t)([9.0])[0] for t in T], sums[-1])
+    assert np.all(np.diff(sums, axis=0)[:, 1] > 0) and np.max(sums) < 1.05
+
+
 def test_limits_of_lambda_with_repeated_points():
     """sec-ce-breaks: by heart, the mean over repetitions, and zero."""
     x, y = np.array([0.0, 1.0, 1.0, 3.0]), np.array([1.0, 0.0, 2.0, 5.0])

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from rkhs_lit import Gaussian, QPSolution, solve_qp
+from rkhs_lit import Gaussian, Loss, QPSolution, solve_qp
 from rkhs_lit.duality import _certificate, _newton, _Program, _sides
 from scipy.optimize import brentq, linprog, minimize, minimize_scalar
+from scipy.special import expit, xlogy
+from sklearn.linear_model import Lasso
 from sklearn.svm import SVC
 
 INF = np.inf
@@ -909,3 +911,160 @@ def test_bad_input_is_named(name, change):
     assert solve_qp(**good).status == "optimal"
     with pytest.raises(ValueError, match=f"^{name} must"):
         solve_qp(**{**good, **change})
+
+
+# -- Fenchel duality --------------------------------------------------------
+
+ON_LABELS = ("hinge", "squared_hinge", "logistic")
+# Loss, ends of the interval and q of φ* = q γ²/2; the logistic loss has an entropy.
+FENCHEL = [
+    (Loss("squared"), -INF, INF, 0.5), (Loss("absolute"), -1, 1, 0), (Loss("huber", 0.5), -1, 1, 0.5),
+    (Loss("quantile", 0.75), -0.25, 0.75, 0), (Loss("hinge"), 0, 1, 0),
+    (Loss("squared_hinge"), 0, INF, 0.5), (Loss("logistic"), 0, 1, 0),
+]
+fenchel_losses = pytest.mark.parametrize(
+    ("loss", "low", "high", "q"), FENCHEL, ids=[row[0].name for row in FENCHEL])
+
+
+def phi(loss, s):
+    if loss.name in ON_LABELS:
+        return loss(np.ones_like(s), 1 - s)
+    return loss(s, np.zeros_like(s))
+
+
+def star(loss, q, g):
+    if loss.name == "logistic":
+        return g + xlogy(g, g) + xlogy(1 - g, 1 - g)
+    return q * g**2 / 2
+
+
+@fenchel_losses
+def test_conjugate_and_biconjugate_on_grids(loss, low, high, q):
+    """exm-fenchel-losses, cor-fenchel-biconjugate: φ* from φ, and φ from φ*.
+
+    The maxima lie on the grids and nothing is rounded, except for the logistic
+    loss, where a grid of spacing h costs at most h²/32 on the way there; on the
+    way back the curvature of the entropy at the three slopes is below 12.
+    """
+    s = np.arange(-32, 32 + 1 / 64, 1 / 64)
+    lines = np.arange(-3, 3.125, 0.125)
+    tops = np.array([np.max(g * s - phi(loss, s)) for g in lines])
+    inside = (low <= lines) & (lines <= high)
+    off = 2.0**-17 if loss.name == "logistic" else 0.0
+    assert np.abs(tops - star(loss, q, lines))[inside].max() <= off
+    assert (tops[~inside] > 3).all()               # at least 32 times 1/8
+    gammas = np.linspace(max(low, -8), min(high, 8), 2**13 + 1)
+    for v in (-1.5, 0.25, 2.0):
+        back = np.max(v * gammas - star(loss, q, gammas))
+        step = gammas[1] - gammas[0]
+        assert 0 <= phi(loss, np.array([v]))[0] - back <= (1.5 * step**2 if off else 0)
+
+
+@fenchel_losses
+def test_fenchel_young_is_zero_exactly_at_subgradients(loss, low, high, q):
+    """lem-fenchel-young: zero where γ lies between the one-sided slopes at s."""
+    s = np.array([-2.0, -0.25, 0.0, 0.25, 1.0, 3.0])
+    for g in np.linspace(max(low, -4), min(high, 4), 17):
+        fy = phi(loss, s) + star(loss, q, g) - s * g
+        left, right = ((phi(loss, s + e) - phi(loss, s)) / e for e in (-1e-7, 1e-7))
+        touches = (left - 1e-6 <= g) & (g <= right + 1e-6)
+        assert (fy >= -1e-14).all() and (np.abs(fy[touches]) <= 1e-11).all()
+        assert (fy[~touches] > 1e-9).all()
+
+
+def offset_problem(loss, seed=0, n=10):
+    rng = np.random.default_rng(seed)
+    X = np.sort(rng.uniform(-2, 2, n))
+    y = np.sin(2 * X) + 3 + 0.5 * rng.normal(size=n)
+    if loss.name in ON_LABELS:
+        y = np.where(np.arange(n) % 3 == 0, -1.0, 1.0)
+        return X, y, np.ones(n), y
+    return X, y, y, np.ones(n)
+
+
+@fenchel_losses
+def test_the_gap_with_an_offset_is_a_sum_over_points(loss, low, high, q):
+    """cor-fenchel-risk, part 2: any f of the span, any b, γ with Σ c_i γ_i = 0."""
+    X, y, a, c = offset_problem(loss)
+    K, lam, rng = Gaussian(0.8)(X), 0.3, np.random.default_rng(1)
+    for _ in range(20):
+        weights, b = rng.normal(size=10), rng.normal()
+        # Inside of every interval, before and after it is balanced.
+        gamma = rng.uniform(0.1, 0.2, size=10)
+        if loss.name in ON_LABELS:
+            gamma[y > 0] *= gamma[y < 0].sum() / gamma[y > 0].sum()
+        else:
+            gamma -= gamma.mean()
+        s, f_gamma = a - c * (K @ weights + b), c * gamma / (2 * lam)
+        P = loss(y, K @ weights + b).sum() + lam * weights @ K @ weights
+        D = np.sum(a * gamma - star(loss, q, gamma)) - lam * f_gamma @ K @ f_gamma
+        fy = phi(loss, s) + star(loss, q, gamma) - s * gamma
+        away = weights - f_gamma
+        assert (fy >= -1e-14).all()
+        assert np.isclose(P - D, fy.sum() + lam * away @ K @ away, rtol=1e-11)
+
+
+@fenchel_losses
+def test_no_gap_remains_with_an_offset(loss, low, high, q):
+    """thm-fenchel-duality, part 4, and thm-fenchel-offset: the multiplier is b."""
+    X, y, a, c = offset_problem(loss)
+    K, lam, n = Gaussian(0.8)(X), 0.3, 10
+    Q = c[:, None] * K * c / (2 * lam)
+
+    def risk(weights, b):
+        return loss(y, K @ weights + b).sum() + lam * weights @ K @ weights
+
+    if loss.name == "logistic":                    # smooth: Newton's equations for f and b
+        v = np.zeros(n + 1)
+        values = np.hstack([K, np.ones((n, 1))])
+        for _ in range(30):
+            p = expit(-y * (values @ v))           # γ, the slope at the shortfall
+            H = values.T * (p * (1 - p)) @ values
+            H[:n, :n] += 2 * lam * K
+            g = -values.T @ (y * p)
+            g[:n] += 2 * lam * K @ v[:n]
+            v = v - np.linalg.lstsq(H, g, rcond=None)[0]
+        gamma, b = expit(-y * (values @ v)), v[-1]
+    else:
+        found = solve_qp(Q + q * np.eye(n), -a, c[None], [0.0], low, high)
+        gamma, b = found.x, found.equality[0]
+    assert abs(gamma @ c) < 1e-8
+    D = np.sum(a * gamma - star(loss, q, gamma)) - gamma @ Q @ gamma / 2
+    assert np.isclose(risk(c * gamma / (2 * lam), b), D, rtol=1e-7)
+    assert risk(c * gamma / (2 * lam), b + 0.3) > D + 1e-3
+
+
+def test_one_label_leaves_no_minimiser_to_the_logistic_loss():
+    """cor-fenchel-risk: γ = 0 is at the edge, there is no gap, and no best b."""
+    ones, logistic = np.ones(4), Loss("logistic")
+    risks = [logistic(ones, b * ones).sum() for b in (0.0, 10.0, 100.0, 500.0)]
+    assert np.all(np.diff(risks) < 0) and 0 < risks[-1] < 1e-200
+    assert Loss("hinge")(ones, ones).sum() == 0    # f = 0, b = 1
+
+
+def test_a_loss_without_room_to_spare_keeps_a_gap():
+    """thm-fenchel-duality, part 4: exp(-√(s₁s₂)) on the edge s₁ = 0."""
+    def F(s1, s2):
+        return np.exp(-np.sqrt(s1 * s2))
+
+    u, v = np.random.default_rng(0).exponential(3, size=(2, 2, 2000))
+    assert (F(*(u + v) / 2) <= (F(*u) + F(*v)) / 2 + 1e-12).all()
+    assert (F(0.0, np.arange(5.0)) == 1).all()     # P(b) = 1
+    m = np.logspace(1, 6, 6)
+    bounds = -1 / m - F(1 / m, m**3)               # F*(-1, 0) is at least these
+    assert np.all(np.diff(bounds) > 0) and -2e-6 < bounds[-1] < 0
+
+
+@pytest.mark.parametrize("mu", [0.5, 3.0, 100.0])
+def test_the_dual_of_the_lasso(mu):
+    """ex-fenchel-rockafellar: a projection on a polyhedron; its multipliers are x."""
+    rng = np.random.default_rng(0)
+    A, a = rng.normal(size=(12, 4)), rng.normal(size=12)
+    found = solve_qp(np.diag([0.5] * 12 + [0.0] * 4), np.append(-a, np.zeros(4)),
+                     np.hstack([A.T, -np.eye(4)]), np.zeros(4),
+                     lower=[-INF] * 12 + [-mu] * 4, upper=[INF] * 12 + [mu] * 4)
+    x = found.equality
+    rest = a - A @ x
+    assert np.isclose(rest @ rest + mu * np.abs(x).sum(), -found.objective, rtol=1e-7)
+    peer = Lasso(alpha=mu / 24, fit_intercept=False, tol=1e-12).fit(A, a)
+    assert np.allclose(peer.coef_, x, atol=1e-6)

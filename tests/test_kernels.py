@@ -846,6 +846,28 @@ def test_a_difference_of_kernels_can_fail():
         Linear() - Gaussian(1.0)
 
 
+@given(st.floats(0.1, 2), st.floats(-2, 2), st.floats(-2, 2))
+def test_pairs_at_which_the_sigmoid_without_constant_fails(a, x, y):
+    """prop-sigmoid, the paragraph below its figure: xy ≠ 0 and x ≠ ±y."""
+    K = Sigmoid(a, 0.0)([x, y])
+    det = K[0, 0] * K[1, 1] - K[0, 1] ** 2
+    if x * y == 0 or abs(x) == abs(y):
+        assert abs(det) <= 1e-15
+    elif min(abs(x), abs(y)) > 1e-3 and abs(abs(x) - abs(y)) > 1e-2:
+        # So far from the lines of zeros, rounding cannot hide the sign.
+        assert det < 0
+    assert not is_positive_definite(Sigmoid(a, 0.0)([1.0, 2.0]))
+    assert is_positive_definite(Sigmoid(a, 0.0)([1.0, 0.0]))
+
+
+@pytest.mark.parametrize("c", [0.5, 10.0, 1e4])
+def test_no_value_at_zero_makes_the_inverse_distance_a_kernel(c):
+    """ex-limit: two points nearer than 1/c."""
+    k = FunctionKernel(lambda s, t: c if s == t else 1 / abs(s - t))
+    assert is_positive_definite(k([0.0, 1.5 / c]))
+    assert not is_positive_definite(k([0.0, 0.9 / c]))
+
+
 @given(st.floats(0.01, 5), st.floats(-3, 2))
 def test_the_sigmoid_fails_for_all_parameters(a, c):
     """prop-sigmoid: two points are enough."""

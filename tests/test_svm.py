@@ -26,6 +26,7 @@ from rkhs_lit import (
     minimize_risk,
     norm,
     nu_svm,
+    polynomial_features,
     substrings,
     svm,
 )
@@ -1020,3 +1021,60 @@ def test_bad_points_for_the_decision(T):
     for method in (machine.decision, machine.predict):
         with pytest.raises(ValueError, match="^T "):
             method(T)
+
+
+# -- Fenchel duality ----------------------------------------------------------
+
+
+def fenchel_pair(R, a, B, w, lam, F, gamma, f, b):
+    """P and D of def-fenchel-problem for a conjugate that is 0 at γ; f and r_i as coordinates."""
+    assert np.allclose(B.T @ gamma, w, atol=1e-9 * (1 + np.abs(gamma).sum()))
+    f_gamma = R.T @ gamma / (2 * lam)
+    P = F(a - R @ f - B @ b) + w @ b + lam * f @ f
+    return P, a @ gamma - lam * f_gamma @ f_gamma
+
+
+@pytest.mark.parametrize("C", [0.05, 1.0, 20.0, np.inf])
+@pytest.mark.parametrize("offset", [True, False])
+def test_the_machine_solves_the_general_dual(C, offset):
+    """thm-fenchel-duality with C s₊, or "never above zero"; coordinates of explicit features."""
+    X, y = sample(24, seed=3)
+    X = X + 2.0 * y[:, None]                       # separable
+    R = y[:, None] * polynomial_features(X, 2)
+    machine = svm(Polynomial(2), X, y, C, offset=offset)
+    f = R.T @ machine.alpha
+    B, w = (y[:, None], np.zeros(1)) if offset else (np.zeros((24, 0)), np.zeros(0))
+
+    def F(s):
+        if C == np.inf:
+            assert s.max() <= 1e-8
+            return 0.0
+        return C * np.maximum(s, 0).sum()
+
+    assert machine.alpha.min() >= 0 and machine.alpha.max() <= C      # F* = 0
+    P, D = fenchel_pair(R, np.ones(24), B, w, 0.5, F, machine.alpha, f,
+                        np.array([machine.b] * offset))
+    assert np.isclose(P, machine.primal, rtol=1e-8) and np.isclose(D, machine.dual, rtol=1e-8)
+    assert np.isclose(P, D, rtol=1e-7)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6, 1.0])
+def test_the_nu_machine_solves_the_general_dual(share):
+    """thm-nu-dual as thm-fenchel-duality: free parameters b and ρ, prices 0 and -ν."""
+    X, y = sample(24, seed=5)
+    nu = share * 2 * min((y > 0).sum(), (y < 0).sum()) / 24
+    machine = nu_svm(Polynomial(2), X, y, nu)
+    rho, R = machine.rho, y[:, None] * polynomial_features(X, 2)
+    gamma, B = rho * machine.alpha, np.column_stack([y, -np.ones(24)])
+    assert gamma.min() >= 0 and gamma.max() <= 1 / 24 + 1e-12
+    P, D = fenchel_pair(R, np.zeros(24), B, np.array([0, -nu]), 0.5,
+                        lambda s: np.maximum(s, 0).sum() / 24, gamma,
+                        R.T @ gamma, rho * np.array([machine.b, 1.0]))
+    assert np.isclose(P, D, rtol=1e-7) and D < 0
+    # One more loss forbids ρ < 0: its price α₀ <= 0 turns the equation into Σ α_i >= ν.
+    more = fenchel_pair(np.vstack([R, np.zeros(R.shape[1])]), np.zeros(25),
+                        np.vstack([B, [0, -1]]), np.array([0, -nu]), 0.5,
+                        lambda s: np.maximum(s[:-1], 0).sum() / 24 + (0 if s[-1] >= 0 else np.inf),
+                        np.append(1.5 * gamma, -0.5 * nu), R.T @ gamma,
+                        rho * np.array([machine.b, 1.0]))
+    assert more[0] == P and more[1] < D            # feasible with a larger sum, and worse
