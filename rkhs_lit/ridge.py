@@ -327,7 +327,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     return RidgePath(kernel, points, lams, *map(check.frozen, arrays))
 
 
-# %% [10] Leaving points out without fitting again
+# %% [10] The code
 def _indices(index, n, name, least=1):
     try:
         index = np.asarray(index)
@@ -360,7 +360,7 @@ def _partition(folds, n, held=()):
     return folds
 
 
-# %% [11] Leaving points out without fitting again
+# %% [11] The code
 def _left_out(y, U, c, folds, name="lams"):
     """The errors of all folds for one row c of shrinkage factors."""
     r, W = U @ (c * (U.T @ y)), U * np.sqrt(c)
@@ -374,7 +374,7 @@ def _left_out(y, U, c, folds, name="lams"):
     return e
 
 
-# %% [12] Leaving points out without fitting again
+# %% [12] The code
 def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
     """Errors at the points of each fold of a fit to all other points,
     without fitting again (:prf:ref:`thm-ridge-fold`).
@@ -404,7 +404,7 @@ def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
         return _weights(_left_out(y, U, c, folds, "lam"))
 
 
-# %% [13] Leaving points out without fitting again
+# %% [13] The code
 def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     """Leave-one-out residuals r_i / (1 - S_ii), without fitting again
     (:prf:ref:`cor-ridge-loo`).
