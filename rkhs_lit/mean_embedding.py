@@ -266,7 +266,10 @@ def embedding_error(kernel: Kernel, X) -> float:
     2.333333
     """
     _space(kernel)
-    X = kernel._prepare(as_sequence(X), "X")
+    X = as_sequence(X)
+    kernel._prepare(X, "X")                  # says what X must be
+    kernel = kernel._about(X)                # moves no distance of features
+    X = kernel._prepare(X, "X")
     n = len(X)
     if n < 2:
         raise ValueError("X must hold at least two points")

@@ -48,7 +48,8 @@ def _suited(kernel, points, letter, name="the kernel"):
 
 
 def _samples(kernel, X, Y, least):
-    """Both samples as the kernel wants them."""
+    """A kernel with the same differences of features, and both samples
+    as it wants them (:prf:ref:`lem-features-moved`)."""
     _space(kernel)
     prepared = []
     for name, points in (("X", X), ("Y", Y)):
@@ -56,12 +57,13 @@ def _samples(kernel, X, Y, least):
         if len(prepared[-1]) < least:
             raise ValueError(f"{name} must hold at least {least} points, "
                              f"got {len(prepared[-1])}")
-    X, Y = prepared
     try:
-        kernel._block(X[:1], Y[:1])
+        kernel._block(prepared[0][:1], prepared[1][:1])
     except ValueError as error:
         raise ValueError(f"Y does not suit X: {error}") from None
-    return X, Y
+    near = kernel._about(X, Y)
+    return near, *(prepared if near is kernel else (
+        near._prepare(X, "X"), near._prepare(Y, "Y")))
 
 
 def _square(value, size):
@@ -71,6 +73,13 @@ def _square(value, size):
         raise ValueError("kernel must be positive definite, but the "
                          f"squared distance of the means is {value:.6g}")
     return max(value, 0.0)
+
+
+def _certain(value, xx, yy, xy):
+    """The value xx + yy - 2 xy, with a warning if the rounding errors of
+    these averages leave it in doubt."""
+    errors = 4 * np.finfo(float).eps * np.abs([xx, yy, xy, xy])
+    return check.certain(value, float(errors.sum()), "MMD²")
 
 
 # %% [4] The code
@@ -102,10 +111,10 @@ def mmd2_biased(kernel: Kernel, X, Y) -> float:
     >>> mmd2_biased(Linear(), [1.0, 2.0, 6.0], [0.0, 2.0])
     4.0
     """
-    X, Y = _samples(kernel, X, Y, 1)
+    kernel, X, Y = _samples(kernel, X, Y, 1)
     xx, yy, xy = _mean(kernel, X), _mean(kernel, Y), _mean(kernel, X, Y)
     size = max(abs(xx), abs(yy), abs(xy))
-    return _square((xx - xy) + (yy - xy), size)
+    return _certain(_square((xx - xy) + (yy - xy), size), xx, yy, xy)
 
 
 # %% [5] The code
@@ -161,10 +170,10 @@ def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     >>> mmd2_unbiased(Linear(), [1.0, 3.0], [1.0, 3.0])    # 3 + 3 - 2 · 4
     -2.0
     """
-    X, Y = _samples(kernel, X, Y, 2)
-    return float(_mean(kernel, X, distinct=True)
-                 + _mean(kernel, Y, distinct=True)
-                 - 2 * _mean(kernel, X, Y))
+    kernel, X, Y = _samples(kernel, X, Y, 2)
+    xx, yy = (_mean(kernel, Z, distinct=True) for Z in (X, Y))
+    xy = _mean(kernel, X, Y)
+    return _certain((xx - xy) + (yy - xy), xx, yy, xy)
 
 
 # %% [7] Rounding must not break ties
@@ -317,10 +326,11 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
     >>> mmd_test(Gaussian(5.0), x, x + 15, n_permutations=199, rng=0).pvalue
     0.005
     """
-    _samples(kernel, X, Y, 1)
+    kernel = _samples(kernel, X, Y, 1)[0]
     B = check.whole(n_permutations, "n_permutations", 1)
     rng = check.generator(rng)
     K, scale = _pooled(kernel, X, Y)
+    doubt = 16 * np.finfo(float).eps * scale if K.any() else 0.0
     _centre(K)
     m, N = len(X), len(K)
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
@@ -328,6 +338,8 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
     null = _random_splits(K, marks, B, rng)
     _square(min(statistic, null.min()) * scale, scale)
     eps, largest = np.finfo(float).eps, max(K.max(), -K.min())
+    check.certain(largest * scale, doubt,
+                  "the largest entry of the centred Gram matrix")
     tol = (1e-10 + 4 * N * eps) * largest + 16 * eps
     pvalue = permutation_pvalue(statistic, null, tol=tol)
     with np.errstate(over="ignore"):
