@@ -267,8 +267,7 @@ def embedding_error(kernel: Kernel, X) -> float:
     """
     _space(kernel)
     X = as_sequence(X)
-    kernel._prepare(X, "X")                  # says what X must be
-    kernel = kernel._about(X)                # moves no distance of features
+    kernel = kernel._about(X)                # features at the same distances
     X = kernel._prepare(X, "X")
     n = len(X)
     if n < 2:

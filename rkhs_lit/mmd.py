@@ -277,31 +277,39 @@ def _centre(K):
         K -= K.mean(axis=1, keepdims=True)
 
 
-def _split_statistics(K, S):
-    """(N / mn)² s'Ks for the columns s of S, with a centred K."""
-    N, m = len(S), S[:, 0].sum()
-    return (N / (m * (N - m))) ** 2 * np.einsum("ij,ij->j", S, K @ S)
+def _split_statistics(K, S, unbiased=False):
+    """(N / mn)² s'Ks for the columns s of S, with a centred K, or the
+    unbiased statistics (:prf:ref:`lem-split-form`)."""
+    m, N = S[:, 0].sum(), len(S)
+    n, q = N - m, np.einsum("ij,ij->j", S, K @ S)
+    if not unbiased:
+        return (N / (m * n)) ** 2 * q
+    d, t = K.diagonal() @ S, K.trace()
+    return ((q - d) / (m * (m - 1)) + (q - (t - d)) / (n * (n - 1))
+            + 2 * q / (m * n))
 
 
 # %% [11] Thousands of splits, one matrix product
-def _random_splits(K, marks, B, rng):
+def _random_splits(K, marks, B, rng, unbiased):
     """The statistics of B random reorderings of the marks."""
     null = np.empty(B)
     for first in range(0, B, 256):
         rows = np.tile(marks, (min(256, B - first), 1))
         S = rng.permuted(rows, axis=1).T
-        null[first:first + 256] = _split_statistics(K, S)
+        null[first:first + 256] = _split_statistics(K, S, unbiased)
     return null
 
 
 # %% [12] Thousands of splits, one matrix product
-def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
-             rng) -> PermutationTest:
+def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int, rng,
+             unbiased: bool = False) -> PermutationTest:
     """Test whether two samples come from one distribution
     (:prf:ref:`thm-permutation-level`).
 
-    The statistic is `mmd2_biased`; for m = n `mmd2_unbiased` would give
-    the same p-value (:prf:ref:`prop-same-pvalue`).
+    The statistic is `mmd2_biased` or `mmd2_unbiased`. For m = n they give
+    the same p-value (:prf:ref:`prop-same-pvalue`), for a small sample
+    beside a large one they see different things
+    (:prf:ref:`prop-mmd-unbalanced`).
 
     Parameters
     ----------
@@ -312,6 +320,9 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
     n_permutations : int
         The number B of random splits.
     rng : seed or numpy.random.Generator
+    unbiased : bool
+        Whether the statistic is the unbiased one, for m, n >= 2: take
+        it if m and n are far apart.
 
     Returns
     -------
@@ -326,7 +337,8 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
     >>> mmd_test(Gaussian(5.0), x, x + 15, n_permutations=199, rng=0).pvalue
     0.005
     """
-    kernel = _samples(kernel, X, Y, 1)[0]
+    unbiased = check.flag(unbiased, "unbiased")
+    kernel = _samples(kernel, X, Y, 1 + unbiased)[0]
     B = check.whole(n_permutations, "n_permutations", 1)
     rng = check.generator(rng)
     K, scale = _pooled(kernel, X, Y)
@@ -334,17 +346,19 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
     _centre(K)
     m, N = len(X), len(K)
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
-    statistic = float(_split_statistics(K, marks[:, None])[0])
-    null = _random_splits(K, marks, B, rng)
-    _square(min(statistic, null.min()) * scale, scale)
+    statistic = float(_split_statistics(K, marks[:, None], unbiased)[0])
+    null = _random_splits(K, marks, B, rng, unbiased)
+    if not unbiased:
+        _square(min(statistic, null.min()) * scale, scale)
+        statistic, null = max(statistic, 0.0), np.maximum(null, 0.0)
     eps, largest = np.finfo(float).eps, max(K.max(), -K.min())
     check.certain(largest * scale, doubt,
                   "the largest entry of the centred Gram matrix")
-    tol = (1e-10 + 4 * N * eps) * largest + 16 * eps
+    tol = (1 + unbiased) * ((1e-10 + 4 * N * eps) * largest + 16 * eps)
     pvalue = permutation_pvalue(statistic, null, tol=tol)
     with np.errstate(over="ignore"):
-        null = check.finite(np.maximum(null, 0.0) * scale, "the kernel")
-    statistic = check.finite(max(statistic, 0.0) * scale, "the kernel")
+        null = check.finite(null * scale, "the kernel")
+    statistic = check.finite(statistic * scale, "the kernel")
     return PermutationTest(statistic, pvalue, null)
 
 
