@@ -461,7 +461,8 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int,
     n, B = len(points), check.whole(n_permutations, "n_permutations", 1)
     rng = check.generator(rng)
     statistics, bound, ties, scale = _permuted(k, l, X, Y)
-    check.certain(bound, ties, "a bound for n² HSIC, in units of the kernels,")
+    check.certain(bound, ties if bound else 0.0, "the largest possible n² "
+                  "HSIC, in units of the kernels,")
     actual = float(statistics(np.arange(n)[None])[0])
     null = _random_permutations(statistics, n, B, rng)
     if min(actual, null.min()) < -1e-8 * bound - ties:
@@ -608,9 +609,11 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
                 size=abs(math.prod(traces)))
     mean, variance = (max(moment, 0.0) for moment in _null_moments(s))
     pvalue = 1.0
+    spread = min(traces)
     # Less may be the rounding of the kernels and of the sums.
-    if check.certain(min(traces), 1e-14, "the spread of the features, in "
-                     "units of the kernels,") > 1e-14 and variance > 1e-13 * mean**2:
+    least = 1e-14 if spread else 0.0
+    if check.certain(spread, least, "the spread of the features, in units "
+                     "of the kernels,") > least and variance > 1e-13 * mean**2:
         pvalue = float(gammaincc(mean**2 / variance, T * mean / variance))
     return GammaTest(*(_result(value, scale, names=names)
                        for value, scale in (

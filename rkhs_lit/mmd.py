@@ -342,7 +342,6 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int, rng,
     B = check.whole(n_permutations, "n_permutations", 1)
     rng = check.generator(rng)
     K, scale = _pooled(kernel, X, Y)
-    doubt = 16 * np.finfo(float).eps * scale if K.any() else 0.0
     _centre(K)
     m, N = len(X), len(K)
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
@@ -352,8 +351,8 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int, rng,
         _square(min(statistic, null.min()) * scale, scale)
         statistic, null = max(statistic, 0.0), np.maximum(null, 0.0)
     eps, largest = np.finfo(float).eps, max(K.max(), -K.min())
-    check.certain(largest * scale, doubt,
-                  "the largest entry of the centred Gram matrix")
+    check.certain(largest, 16 * eps if largest else 0.0, "the largest entry "
+                  "of the centred Gram matrix, in units of the kernel,")
     tol = (1 + unbiased) * ((1e-10 + 4 * N * eps) * largest + 16 * eps)
     pvalue = permutation_pvalue(statistic, null, tol=tol)
     with np.errstate(over="ignore"):

@@ -929,3 +929,85 @@ def test_digits_that_cannot_be_kept_are_missed(kernel):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             f(kernel, x - 1e8, y - 1e8)
+
+
+def test_the_unbiased_test_permutes_the_unbiased_estimate():
+    """eq-split-unbiased: the statistic and its null distribution from scratch."""
+    X, Y = samples(5, 20)
+    Z, k = np.concatenate([X, Y]), Laplace(1.0)
+    result = mmd_test(k, X, Y, n_permutations=50, rng=3, unbiased=True)
+    first = np.random.default_rng(3).permuted(np.tile(np.arange(25) < 5, (50, 1)), axis=1)
+    slow = np.array([mmd2_unbiased(k, Z[s], Z[~s]) for s in first])
+    assert np.allclose(result.null_distribution, slow, rtol=0, atol=1e-14)
+    assert np.isclose(result.statistic, mmd2_unbiased(k, X, Y), rtol=1e-12)
+    assert result.pvalue == (1 + np.sum(slow >= result.statistic - 1e-12)) / 51
+    # The mark is on the smaller sample: the order of the samples does not matter.
+    turned = mmd_test(k, Y, X, n_permutations=50, rng=3, unbiased=True)
+    assert np.isclose(turned.statistic, result.statistic, rtol=1e-12)
+
+
+@given(st.integers(2, 5), st.integers(2, 5), st.integers(0, 99))
+def test_the_mean_of_the_unbiased_statistic_over_all_splits_is_zero(m, n, seed):
+    """prop-mmd-unbalanced, part 1, and eq-split-unbiased against the definition."""
+    Z = np.random.default_rng(seed).normal(size=(m + n, 2))
+    K, k, marks = Gaussian(1.0)(Z), Gaussian(1.0), all_marks(m + n, m)
+    _centre(K)
+    T = _split_statistics(K, marks, unbiased=True)
+    assert abs(T.mean()) < 1e-13
+    first = marks[:, 0] == 1
+    assert np.isclose(T[0], mmd2_unbiased(k, Z[first], Z[~first]), atol=1e-13)
+    gap = _split_statistics(K, marks[:, :1])[0] - T[0]
+    assert np.isclose(gap, embedding_error(k, Z[first]) + embedding_error(k, Z[~first]))
+
+
+def test_equal_sizes_have_one_pvalue():
+    """prop-same-pvalue through the test itself."""
+    for seed in range(10):
+        X, Y = samples(8, 8, seed=seed)
+        assert mmd_test(Gaussian(1.0), X, Y, n_permutations=99, rng=seed).pvalue == mmd_test(
+            Gaussian(1.0), X, Y, n_permutations=99, rng=seed, unbiased=True).pvalue
+
+
+def test_the_excess_over_the_null_in_fractions():
+    """prop-mmd-unbalanced, part 2: all samples of three points, all splits, exactly."""
+    K = [[Fraction(2 * (s == t) + (1 + s * t)) for t in (0, 1, 3)] for s in (0, 1, 3)]
+    p = [Fraction(2, 3), Fraction(1, 6), Fraction(1, 6)]
+    q = [Fraction(1, 5), Fraction(1, 5), Fraction(3, 5)]
+    form = lambda a, c: sum(a[i] * K[i][j] * c[j]  # noqa: E731
+                            for i in range(3) for j in range(3))
+    true = form(p, p) + form(q, q) - 2 * form(p, q)
+    V = [sum(a[i] * K[i][i] for i in range(3)) - form(a, a) for a in (p, q)]
+    for m, n in ((2, 4), (3, 2)):
+        N, excess = m + n, Fraction(0)
+        for Z in product(range(3), repeat=N):
+            chance = prod(p[i] for i in Z[:m]) * prod(q[i] for i in Z[m:])
+            values = []
+            for first in combinations(range(N), m):
+                a = [Fraction(1, m) if i in first else Fraction(-1, n) for i in range(N)]
+                w = [sum(v for v, z in zip(a, Z, strict=True) if z == t) for t in range(3)]
+                values.append(form(w, w))
+            excess += chance * (values[0] - sum(values) / len(values))
+        spread = (Fraction(1, m) - Fraction(1, n)) * (V[0] - V[1])
+        assert excess == Fraction(N - 2, N - 1) * true + spread
+
+
+def test_five_against_a_hundred_points():
+    """prop-mmd-unbalanced: the spread of the small sample speaks in the biased statistic."""
+    rng, found = np.random.default_rng(0), {}
+    for sd in (0.15, 4.0):
+        found[sd] = np.zeros(2)
+        for _ in range(100):
+            X, Y = rng.normal(0, sd, size=5), rng.normal(size=100)
+            found[sd] += [mmd_test(Gaussian(1.0), X, Y, n_permutations=59, rng=rng,
+                                   unbiased=u).pvalue <= 0.05 for u in (False, True)]
+    # Shares of about 0.04 and 0.27, and 0.85 and 0.67: differences of over three deviations.
+    assert found[0.15][0] <= 10 < 15 <= found[0.15][1]
+    assert found[4.0][0] > found[4.0][1] + 5
+
+
+def test_the_unbiased_test_refuses_bad_input():
+    for X, Y, name in (([1.0], GOOD, "^X"), (GOOD, [1.0], "^Y")):
+        with pytest.raises(ValueError, match=name):
+            mmd_test(Linear(), X, Y, n_permutations=9, rng=0, unbiased=True)
+    with pytest.raises(ValueError, match="^unbiased"):
+        mmd_test(Linear(), GOOD, GOOD, n_permutations=9, rng=0, unbiased=1)
