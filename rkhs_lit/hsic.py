@@ -612,8 +612,9 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     spread = min(traces)
     # Less may be the rounding of the kernels and of the sums.
     least = 1e-14 if spread else 0.0
-    if check.certain(spread, least, "the spread of the features, in units "
-                     "of the kernels,") > least and variance > 1e-13 * mean**2:
+    check.certain(spread, least, "the spread of the features, in units of "
+                  "the kernels,")
+    if spread > least and variance > 1e-13 * mean**2:
         pvalue = float(gammaincc(mean**2 / variance, T * mean / variance))
     return GammaTest(*(_result(value, scale, names=names)
                        for value, scale in (

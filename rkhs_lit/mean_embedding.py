@@ -267,7 +267,7 @@ def embedding_error(kernel: Kernel, X) -> float:
     """
     _space(kernel)
     X = as_sequence(X)
-    kernel = kernel._about(X)                # features at the same distances
+    kernel = kernel._about(X)            # features at the same distances
     X = kernel._prepare(X, "X")
     n = len(X)
     if n < 2:

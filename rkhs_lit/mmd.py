@@ -290,6 +290,14 @@ def _split_statistics(K, S, unbiased=False):
 
 
 # %% [11] Thousands of splits, one matrix product
+def _ties(K):
+    """What counts as a tie, from a centred Gram matrix of size one."""
+    eps, largest = np.finfo(float).eps, float(max(K.max(), -K.min()))
+    check.certain(largest, 16 * eps if largest else 0.0, "the largest entry"
+                  " of the centred Gram matrix, in units of the kernel,")
+    return (1e-10 + 4 * len(K) * eps) * largest + 16 * eps
+
+
 def _random_splits(K, marks, B, rng, unbiased):
     """The statistics of B random reorderings of the marks."""
     null = np.empty(B)
@@ -350,11 +358,8 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int, rng,
     if not unbiased:
         _square(min(statistic, null.min()) * scale, scale)
         statistic, null = max(statistic, 0.0), np.maximum(null, 0.0)
-    eps, largest = np.finfo(float).eps, max(K.max(), -K.min())
-    check.certain(largest, 16 * eps if largest else 0.0, "the largest entry "
-                  "of the centred Gram matrix, in units of the kernel,")
-    tol = (1 + unbiased) * ((1e-10 + 4 * N * eps) * largest + 16 * eps)
-    pvalue = permutation_pvalue(statistic, null, tol=tol)
+    pvalue = permutation_pvalue(statistic, null,
+                                tol=(1 + unbiased) * _ties(K))
     with np.errstate(over="ignore"):
         null = check.finite(null * scale, "the kernel")
     statistic = check.finite(statistic * scale, "the kernel")
