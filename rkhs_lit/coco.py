@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 1d846afd7ad2995a
+# Cells: 4dc22b37a855e7b4
 
 # %% [1] COCO: the two functions that covary most
 import math
@@ -67,12 +67,15 @@ def _scaled(kernel, X, name):
     return r, r**-2 * kernel
 
 
-def _sample(k, l, X, Y):
-    """Checked points, and both kernels scaled to size one."""
+def _sample(k, l, X, Y, moved=np.inf):
+    """Checked points, and both kernels scaled to size one; up to `moved`
+    points with features moved to zero (:prf:ref:`lem-features-moved`)."""
     C = cross_covariance(k, l, X, Y)
     if len(C.X) < 2:
         raise ValueError("X must hold at least two points, got "
                          f"{len(C.X)}")
+    if len(C.X) <= moved:
+        k, l = k._about(C.X), l._about(C.Y)
     return C.X, C.Y, *_scaled(k, C.X, "k"), *_scaled(l, C.Y, "l")
 
 
@@ -166,8 +169,11 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
     ...            ).value, 6)
     1.666667
     """
-    X, Y, r, k_unit, s, l_unit = _sample(k, l, X, Y)
-    if tol is not None or max_rank is not None:
+    low_rank = tol is not None or max_rank is not None
+    # Features may be moved where the weights of f and g sum to zero.
+    X, Y, r, k_unit, s, l_unit = _sample(k, l, X, Y,
+                                         0 if low_rank else DENSE)
+    if low_rank:
         gamma, f, g = _from_pivots(X, Y, k_unit, l_unit, tol, max_rank)
     else:
         method = _from_range if len(X) <= DENSE else _by_lanczos

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 4e54104cc7f70290
+# Cells: fdf20c1a04646d1e
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -103,7 +103,8 @@ def _gram_sums(K, L, least, *, squares=False):
 
 
 # %% [4] The biased estimate
-def _result(value, scale, *, square=False, size=0.0, names="K and L"):
+def _result(value, scale, *, square=False, size=0.0, names="K and L",
+            sums=None):
     """The value in the units of the kernels, checked."""
     exact = isinstance(value, Fraction)
     # 1e-8 allows for kernels that are computed to eight digits.
@@ -116,7 +117,8 @@ def _result(value, scale, *, square=False, size=0.0, names="K and L"):
         value = float(max(value, 0.0) if square else value) * scale
     if not math.isfinite(value):
         raise ValueError(f"{names} are too large: HSIC overflows")
-    return value
+    error = 0.0 if sums is None else _rounding(sums) * scale
+    return check.certain(value, error, "HSIC")
 
 
 def _traces(s):
@@ -124,6 +126,12 @@ def _traces(s):
     n = len(s.rows_k)
     return ((s.diagonal_k.sum() - s.rows_k.sum() / n) / n,
             (s.diagonal_l.sum() - s.rows_l.sum() / n) / n)
+
+
+def _rounding(s):
+    """A bound for the rounding errors of both estimates."""
+    p, q = (np.abs(rows).max() / len(rows) for rows in (s.rows_k, s.rows_l))
+    return 16 * np.finfo(float).eps * float(sum(_traces(s)) + p * q)
 
 
 # %% [5] The biased estimate
@@ -152,7 +160,7 @@ def hsic_biased(K, L) -> float | Fraction:
     0.25
     """
     s = _gram_sums(K, L, 1)
-    return _result(_v_statistic(s), s.scale, square=True,
+    return _result(_v_statistic(s), s.scale, square=True, sums=s,
                    size=abs(math.prod(_traces(s))))
 
 
@@ -193,7 +201,7 @@ def hsic_unbiased(K, L) -> float | Fraction:
     Fraction(2, 3)
     """
     s = _gram_sums(K, L, 4)
-    return _result(_u_statistic(s), s.scale)
+    return _result(_u_statistic(s), s.scale, sums=s)
 
 
 # %% [7] Normal variables: a closed form
@@ -284,7 +292,8 @@ def _level(kernel, X, name):
 
 
 def _paired(k, l, X, Y, least):
-    """Both lists of points as the kernels want them."""
+    """Kernels with the same centred features, and both lists of points
+    as they want them (:prf:ref:`lem-features-moved`)."""
     prepared = []
     for name, kernel, points, letter in (("k", k, X, "X"),
                                          ("l", l, Y, "Y")):
@@ -295,7 +304,11 @@ def _paired(k, l, X, Y, least):
         raise ValueError(f"Y must have as many points as X ({n}), got {m}")
     if n < least:
         raise ValueError(f"X must hold at least {least} points, got {n}")
-    return prepared
+    near = k._about(X), l._about(Y)
+    return *near, *(
+        points if kernel is old else kernel._prepare(raw, letter)
+        for kernel, old, points, raw, letter in zip(
+            near, (k, l), prepared, (X, Y), "XY"))
 
 
 # %% [10] As many pairs as you like
@@ -329,12 +342,12 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     if not isinstance(unbiased, (bool, np.bool_)):
         raise ValueError("unbiased must be True or False, got "
                          f"{unbiased!r}")
-    X, Y = _paired(k, l, X, Y, 4 if unbiased else 1)
-    s = _tile_sums(k, l, X, Y)
+    s = _tile_sums(*_paired(k, l, X, Y, 4 if unbiased else 1))
     if unbiased:
-        return _result(_u_statistic(s), s.scale, names="k and l")
+        return _result(_u_statistic(s), s.scale, names="k and l",
+                       sums=s)
     return _result(_v_statistic(s), s.scale, square=True, names="k and l",
-                   size=abs(math.prod(_traces(s))))
+                   size=abs(math.prod(_traces(s))), sums=s)
 
 
 # %% [11] Fast permutations
@@ -445,10 +458,12 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int,
     ...           n_permutations=199, rng=0).pvalue
     0.005
     """
-    n = len(_paired(k, l, X, Y, 1)[0])
-    B = check.whole(n_permutations, "n_permutations", 1)
+    k, l, points, _ = _paired(k, l, X, Y, 1)
+    n, B = len(points), check.whole(n_permutations, "n_permutations", 1)
     rng = check.generator(rng)
     statistics, bound, ties, scale = _permuted(k, l, X, Y)
+    check.certain(bound, ties if bound else 0.0, "the largest possible n² "
+                  "HSIC, in units of the kernels,")
     actual = float(statistics(np.arange(n)[None])[0])
     null = _random_permutations(statistics, n, B, rng)
     if min(actual, null.min()) < -1e-8 * bound - ties:
@@ -589,15 +604,18 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     >>> hsic_gamma_test(Gaussian(0.5), Gaussian(0.5), x, x**2).pvalue < 1e-4
     True
     """
-    X, Y = _paired(k, l, X, Y, 4)
-    s = _tile_sums(k, l, X, Y, squares=True)
+    s = _tile_sums(*_paired(k, l, X, Y, 4), squares=True)
     traces, names = _traces(s), "k and l"
     T = _result(_v_statistic(s), 1.0, square=True, names=names,
                 size=abs(math.prod(traces)))
     mean, variance = (max(moment, 0.0) for moment in _null_moments(s))
     pvalue = 1.0
+    spread = min(traces)
     # Less may be the rounding of the kernels and of the sums.
-    if min(traces) > 1e-14 and variance > 1e-13 * mean**2:
+    least = 1e-14 if spread else 0.0
+    check.certain(spread, least, "the spread of the features, in units of "
+                  "the kernels,")
+    if spread > least and variance > 1e-13 * mean**2:
         pvalue = float(gammaincc(mean**2 / variance, T * mean / variance))
     return GammaTest(*(_result(value, scale, names=names)
                        for value, scale in (

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 65f4802097680ac4
+# Cells: da1d6bc6e1839c56
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -197,6 +197,11 @@ class Kernel(_Algebra):
     def _prepare(self, X, name):
         return as_sequence(X, name)
 
+    def _about(self, *samples):
+        """A kernel with these features less one fixed vector, which the
+        samples are near to; the kernel itself if none is known."""
+        return self
+
     def _gram(self, X, Y) -> np.ndarray:
         raise NotImplementedError
 
@@ -237,6 +242,11 @@ class Linear(_OnVectors):
 
     def _diag(self, X):
         return np.sum(X**2, axis=1)
+
+    def _about(self, *samples):
+        Z = np.concatenate([as_points(X) for X in samples])
+        c = np.sort(Z, axis=0)[len(Z) // 2]
+        return Mapped(self, lambda X: as_points(X) - c)
 
 
 # %% [8] Kernels on documents, strings and anything else
@@ -477,6 +487,10 @@ class Pairs:
 class Sum(_Two):
     """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
 
+    def _about(self, *samples):
+        return Sum(self.first._about(*samples),
+                   self.second._about(*samples))
+
     def _gram(self, X, Y):
         K, L = self._parts(X, Y)
         return K + L
@@ -545,6 +559,9 @@ class Scaled(_One):
         object.__setattr__(self, "c", check.nonnegative(
             self.c, "c", ": with c < 0 the diagonal is negative"))
 
+    def _about(self, *samples):
+        return Scaled(self.c, self.kernel._about(*samples))
+
     def _gram(self, X, Y):
         return self.c * self.kernel._gram(X, Y)
 
@@ -597,6 +614,9 @@ class Mapped(_One):
             raise ValueError(f"map must return one point for each of "
                              f"{len(X)} points, got {len(image)}")
         return self.kernel._prepare(image, name)
+
+    def _about(self, *samples):
+        return Mapped(self.kernel._about(*map(self.map, samples)), self.map)
 
     def _gram(self, X, Y):
         return self.kernel._gram(X, Y)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d15e15d9d7a239e9
+# Cells: af68a4e848b8fa6f
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -267,7 +267,9 @@ def embedding_error(kernel: Kernel, X) -> float:
     2.333333
     """
     _space(kernel)
-    X = kernel._prepare(as_sequence(X), "X")
+    X = as_sequence(X)
+    kernel = kernel._about(X)            # features at the same distances
+    X = kernel._prepare(X, "X")
     n = len(X)
     if n < 2:
         raise ValueError("X must hold at least two points")

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 72375ce98a301dd7
+# Cells: 58e53ce8461fc072
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -49,7 +49,8 @@ def _suited(kernel, points, letter, name="the kernel"):
 
 
 def _samples(kernel, X, Y, least):
-    """Both samples as the kernel wants them."""
+    """A kernel with the same differences of features, and both samples
+    as it wants them (:prf:ref:`lem-features-moved`)."""
     _space(kernel)
     prepared = []
     for name, points in (("X", X), ("Y", Y)):
@@ -57,12 +58,13 @@ def _samples(kernel, X, Y, least):
         if len(prepared[-1]) < least:
             raise ValueError(f"{name} must hold at least {least} points, "
                              f"got {len(prepared[-1])}")
-    X, Y = prepared
     try:
-        kernel._block(X[:1], Y[:1])
+        kernel._block(prepared[0][:1], prepared[1][:1])
     except ValueError as error:
         raise ValueError(f"Y does not suit X: {error}") from None
-    return X, Y
+    near = kernel._about(X, Y)
+    return near, *(prepared if near is kernel else (
+        near._prepare(X, "X"), near._prepare(Y, "Y")))
 
 
 def _square(value, size):
@@ -72,6 +74,13 @@ def _square(value, size):
         raise ValueError("kernel must be positive definite, but the "
                          f"squared distance of the means is {value:.6g}")
     return max(value, 0.0)
+
+
+def _certain(value, xx, yy, xy):
+    """The value xx + yy - 2 xy, with a warning if the rounding errors of
+    these averages leave it in doubt."""
+    errors = 4 * np.finfo(float).eps * np.abs([xx, yy, xy, xy])
+    return check.certain(value, float(errors.sum()), "MMD²")
 
 
 # %% [4] The code
@@ -103,10 +112,10 @@ def mmd2_biased(kernel: Kernel, X, Y) -> float:
     >>> mmd2_biased(Linear(), [1.0, 2.0, 6.0], [0.0, 2.0])
     4.0
     """
-    X, Y = _samples(kernel, X, Y, 1)
+    kernel, X, Y = _samples(kernel, X, Y, 1)
     xx, yy, xy = _mean(kernel, X), _mean(kernel, Y), _mean(kernel, X, Y)
     size = max(abs(xx), abs(yy), abs(xy))
-    return _square((xx - xy) + (yy - xy), size)
+    return _certain(_square((xx - xy) + (yy - xy), size), xx, yy, xy)
 
 
 # %% [5] The code
@@ -162,10 +171,10 @@ def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     >>> mmd2_unbiased(Linear(), [1.0, 3.0], [1.0, 3.0])    # 3 + 3 - 2 · 4
     -2.0
     """
-    X, Y = _samples(kernel, X, Y, 2)
-    return float(_mean(kernel, X, distinct=True)
-                 + _mean(kernel, Y, distinct=True)
-                 - 2 * _mean(kernel, X, Y))
+    kernel, X, Y = _samples(kernel, X, Y, 2)
+    xx, yy = (_mean(kernel, Z, distinct=True) for Z in (X, Y))
+    xy = _mean(kernel, X, Y)
+    return _certain((xx - xy) + (yy - xy), xx, yy, xy)
 
 
 # %% [7] Rounding must not break ties
@@ -269,31 +278,47 @@ def _centre(K):
         K -= K.mean(axis=1, keepdims=True)
 
 
-def _split_statistics(K, S):
-    """(N / mn)² s'Ks for the columns s of S, with a centred K."""
-    N, m = len(S), S[:, 0].sum()
-    return (N / (m * (N - m))) ** 2 * np.einsum("ij,ij->j", S, K @ S)
+def _split_statistics(K, S, unbiased=False):
+    """(N / mn)² s'Ks for the columns s of S, with a centred K, or the
+    unbiased statistics (:prf:ref:`lem-split-form`)."""
+    m, N = S[:, 0].sum(), len(S)
+    n, q = N - m, np.einsum("ij,ij->j", S, K @ S)
+    if not unbiased:
+        return (N / (m * n)) ** 2 * q
+    d, t = K.diagonal() @ S, K.trace()
+    return ((q - d) / (m * (m - 1)) + (q - (t - d)) / (n * (n - 1))
+            + 2 * q / (m * n))
 
 
 # %% [11] Thousands of splits, one matrix product
-def _random_splits(K, marks, B, rng):
+def _ties(K):
+    """What counts as a tie, from a centred Gram matrix of size one."""
+    eps, largest = np.finfo(float).eps, float(max(K.max(), -K.min()))
+    check.certain(largest, 16 * eps if largest else 0.0, "the largest entry"
+                  " of the centred Gram matrix, in units of the kernel,")
+    return (1e-10 + 4 * len(K) * eps) * largest + 16 * eps
+
+
+def _random_splits(K, marks, B, rng, unbiased):
     """The statistics of B random reorderings of the marks."""
     null = np.empty(B)
     for first in range(0, B, 256):
         rows = np.tile(marks, (min(256, B - first), 1))
         S = rng.permuted(rows, axis=1).T
-        null[first:first + 256] = _split_statistics(K, S)
+        null[first:first + 256] = _split_statistics(K, S, unbiased)
     return null
 
 
 # %% [12] Thousands of splits, one matrix product
-def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
-             rng) -> PermutationTest:
+def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int, rng,
+             unbiased: bool = False) -> PermutationTest:
     """Test whether two samples come from one distribution
     (:prf:ref:`thm-permutation-level`).
 
-    The statistic is `mmd2_biased`; for m = n `mmd2_unbiased` would give
-    the same p-value (:prf:ref:`prop-same-pvalue`).
+    The statistic is `mmd2_biased` or `mmd2_unbiased`. For m = n they give
+    the same p-value (:prf:ref:`prop-same-pvalue`), for a small sample
+    beside a large one they see different things
+    (:prf:ref:`prop-mmd-unbalanced`).
 
     Parameters
     ----------
@@ -304,6 +329,9 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
     n_permutations : int
         The number B of random splits.
     rng : seed or numpy.random.Generator
+    unbiased : bool
+        Whether the statistic is the unbiased one, for m, n >= 2: take
+        it if m and n are far apart.
 
     Returns
     -------
@@ -318,22 +346,24 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int,
     >>> mmd_test(Gaussian(5.0), x, x + 15, n_permutations=199, rng=0).pvalue
     0.005
     """
-    _samples(kernel, X, Y, 1)
+    unbiased = check.flag(unbiased, "unbiased")
+    kernel = _samples(kernel, X, Y, 1 + unbiased)[0]
     B = check.whole(n_permutations, "n_permutations", 1)
     rng = check.generator(rng)
     K, scale = _pooled(kernel, X, Y)
     _centre(K)
     m, N = len(X), len(K)
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
-    statistic = float(_split_statistics(K, marks[:, None])[0])
-    null = _random_splits(K, marks, B, rng)
-    _square(min(statistic, null.min()) * scale, scale)
-    eps, largest = np.finfo(float).eps, max(K.max(), -K.min())
-    tol = (1e-10 + 4 * N * eps) * largest + 16 * eps
-    pvalue = permutation_pvalue(statistic, null, tol=tol)
+    statistic = float(_split_statistics(K, marks[:, None], unbiased)[0])
+    null = _random_splits(K, marks, B, rng, unbiased)
+    if not unbiased:
+        _square(min(statistic, null.min()) * scale, scale)
+        statistic, null = max(statistic, 0.0), np.maximum(null, 0.0)
+    pvalue = permutation_pvalue(statistic, null,
+                                tol=(1 + unbiased) * _ties(K))
     with np.errstate(over="ignore"):
-        null = check.finite(np.maximum(null, 0.0) * scale, "the kernel")
-    statistic = check.finite(max(statistic, 0.0) * scale, "the kernel")
+        null = check.finite(null * scale, "the kernel")
+    statistic = check.finite(statistic * scale, "the kernel")
     return PermutationTest(statistic, pvalue, null)
 
 

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fbce8070ea60c16d
+# Cells: b84126427b7e04fc
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import (LinAlgError, cho_factor, cho_solve, eigh,
                           eigvalsh_tridiagonal, solve_triangular,
                           solveh_banded)
-from scipy.linalg.lapack import dormqr, dsytrd, dsytrd_lwork
+from scipy.linalg.lapack import dormqr, dpocon, dsytrd, dsytrd_lwork
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
@@ -45,11 +45,17 @@ def _size(K):
         return check.finite(np.abs(K).sum(axis=1).max(), "kernel")
 
 
-def _check_visible(lam, size, name="lam"):
+def _check_visible(lam, size, name="lam", least=None):
+    """Refuse λ below the rounding errors of K, and warn if they may
+    move the least eigenvalue of K + λI by as much as it is, where that
+    of K is known (:prf:ref:`prop-ridge-rounding`)."""
     if not lam >= _EPS * size:
         raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
                          "it is lost in the rounding errors of the Gram "
                          f"matrix, got {lam:.3g}")
+    if least is not None:
+        check.certain(lam + least, 64 * _EPS * size, "the least eigenvalue"
+                      f" of the Gram matrix plus {name} I")
 
 
 # %% [3] With features that cannot be listed
@@ -74,6 +80,8 @@ def _factor(K, lam, name="lam"):
     if factor is None:
         raise ValueError(f"{name} must be larger: the Gram matrix plus "
                          f"{lam:.3g} I is singular up to rounding")
+    rcond, _ = dpocon(factor[0], size + lam, uplo="L")
+    _check_visible(lam, size, name, rcond * (size + lam) - lam)
     return factor
 
 
@@ -105,8 +113,9 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
     lam : float
         The penalty λ > 0, not divided or multiplied by n: scikit-learn's
         ``KernelRidge(alpha=lam)``. One that is lost in the rounding
-        errors of the Gram matrix is refused; `interpolate` is the limit
-        λ → 0.
+        errors of the Gram matrix is refused, and one that is near them
+        gives a `PrecisionWarning` (:prf:ref:`prop-ridge-rounding`);
+        `interpolate` is the limit λ → 0.
 
     Returns
     -------
@@ -165,7 +174,7 @@ def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     _space(kernel)
     lam = _penalty(lam)
     d, U, size = _spectrum(kernel(as_sequence(X)))
-    _check_visible(lam, size)
+    _check_visible(lam, size, least=d[0])
     return (U * (d / (d + lam))) @ U.T
 
 
@@ -194,7 +203,7 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     _space(kernel)
     lam = _penalty(lam)
     d, _, size = _spectrum(kernel(as_sequence(X)))
-    _check_visible(lam, size)
+    _check_visible(lam, size, least=d[0])
     return float(np.sum(d / (d + lam)))
 
 
@@ -266,7 +275,7 @@ def _at(kernel, T, compute):
 
 def _shrinkage(d, size, lams, name="lams"):
     """The numbers λ / (d_j + λ), a row for each λ."""
-    _check_visible(lams.min(), size, name)
+    _check_visible(lams.min(), size, name, d[0])
     return lams[:, None] / (d + lams[:, None])
 
 
@@ -319,7 +328,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     return RidgePath(kernel, points, lams, *map(check.frozen, arrays))
 
 
-# %% [10] Leaving points out without fitting again
+# %% [10] The code
 def _indices(index, n, name, least=1):
     try:
         index = np.asarray(index)
@@ -352,7 +361,7 @@ def _partition(folds, n, held=()):
     return folds
 
 
-# %% [11] Leaving points out without fitting again
+# %% [11] The code
 def _left_out(y, U, c, folds, name="lams"):
     """The errors of all folds for one row c of shrinkage factors."""
     r, W = U @ (c * (U.T @ y)), U * np.sqrt(c)
@@ -366,7 +375,7 @@ def _left_out(y, U, c, folds, name="lams"):
     return e
 
 
-# %% [12] Leaving points out without fitting again
+# %% [12] The code
 def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
     """Errors at the points of each fold of a fit to all other points,
     without fitting again (:prf:ref:`thm-ridge-fold`).
@@ -396,7 +405,7 @@ def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
         return _weights(_left_out(y, U, c, folds, "lam"))
 
 
-# %% [13] Leaving points out without fitting again
+# %% [13] The code
 def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     """Leave-one-out residuals r_i / (1 - S_ii), without fitting again
     (:prf:ref:`cor-ridge-loo`).
@@ -459,6 +468,7 @@ def _all_weights(K, y, lams):
         if least < -1e-8 * size:
             raise ValueError("kernel must be positive definite, but its "
                              f"Gram matrix has the eigenvalue {least:.6g}")
+        _check_visible(lams.min(), size, "lams", max(least, 0.0))
     b, off = transposed(y[:, None])[:, 0], np.append(e, 0.0)
     if len(K) == 1:
         return y / (d + lams[None])
@@ -693,10 +703,14 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     cross = _at(kernel, T, lambda T: kernel(X, T))
     with np.errstate(over="ignore", invalid="ignore"):
         mean = cross.T @ cho_solve(factor, y)
-    V = solve_triangular(L, cross, lower=True)
-    covariance = kernel(T) - V.T @ V
+    V, prior = solve_triangular(L, cross, lower=True), kernel(T)
+    covariance = prior - V.T @ V
     # No variance is negative: rounding where the posterior is sure.
-    np.fill_diagonal(covariance, np.maximum(covariance.diagonal(), 0.0))
+    variance = np.maximum(covariance.diagonal(), 0.0)
+    np.fill_diagonal(covariance, variance)
+    i = np.argmin(variance - 4 * _EPS * prior.diagonal())
+    check.certain(variance[i], 4 * _EPS * prior[i, i],
+                  f"the variance at point {i} of T")
     return _weights(mean), covariance
 
 

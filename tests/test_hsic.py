@@ -19,10 +19,12 @@ from rkhs_lit import (
     Gaussian,
     Laplace,
     Linear,
+    Mapped,
     Matern,
     Pairs,
     PermutationTest,
     Polynomial,
+    PrecisionWarning,
     Sigmoid,
     TensorProduct,
     Unmixing,
@@ -51,6 +53,8 @@ from scipy.stats import gamma
 
 WORDS = ["a cat", "a dog and a cat", "birds", "the cat", "dog", "a bird and a dog", "the the", "a"]
 WHOLE = st.integers(-9, 9)
+# An HSIC of zero is in doubt: it may be a small one that rounding hides.
+in_doubt = pytest.mark.filterwarnings("ignore::rkhs_lit.conventions.PrecisionWarning")
 
 
 def sample(n=30, seed=0, d=1):
@@ -329,6 +333,7 @@ def test_a_wide_kernel_keeps_its_digits():
     assert a.pvalue == 0.01
 
 
+@in_doubt
 def test_a_narrow_kernel_sees_nothing():
     """prop-hsic-bandwidth, part 1."""
     x, y = sample(30)
@@ -364,6 +369,7 @@ def test_streaming_needs_no_gram_matrix():
     assert peak < 2e7
 
 
+@in_doubt
 def test_repeated_points_and_constant_variables():
     """Singular Gram matrices: duplicates are harmless, a constant has HSIC zero."""
     x = np.array([0.0, 0, 1, 1, 2, 2, 2])
@@ -519,6 +525,7 @@ def test_what_factors_miss_counts_as_a_tie():
     assert largest > 1.1
 
 
+@in_doubt
 def test_rounding_of_the_kernel_is_no_evidence():
     """Below the last digit of the entries of K there is nothing to see, even for y = x."""
     x = sample(30)[0]
@@ -904,9 +911,49 @@ def test_records_check_and_copy_what_they_hold():
         Unmixing([["a"]], 0.5, path, [0.5], True)
 
 
+@in_doubt
 @settings(max_examples=20)
 @given(st.lists(WHOLE, min_size=4, max_size=8), st.integers(0, 99))
 def test_whole_numbers_and_lists_are_points_too(x, seed):
     y = np.random.default_rng(seed).integers(-9, 10, size=len(x))
     assert np.isclose(hsic(Linear(), Linear(), x, y.tolist()),
                       hsic_unbiased(np.outer(x, x), np.outer(y, y)), atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [Linear(), 2.5 * Linear(), Linear() + Gaussian(1.0),
+                               Mapped(Linear(), lambda X: 3 * X)],
+                         ids=["linear", "scaled", "sum", "mapped"])
+def test_points_far_from_zero_cost_no_digits(k):
+    """lem-features-moved: the points of a variable may be moved."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 5, size=(14, 2)) * 1.0
+        y = x[:, :1] + rng.integers(0, 4, size=(14, 1))
+        for f in (hsic, lambda *a: hsic(*a, unbiased=False),
+                  lambda *a: hsic_test(*a, n_permutations=49, rng=0).statistic,
+                  lambda *a: hsic_test(*a, n_permutations=49, rng=0).pvalue,
+                  lambda *a: hsic_gamma_test(*a).std, lambda *a: hsic_gamma_test(*a).pvalue):
+            near = f(k, k, x, y)
+            assert np.isclose(f(k, k, x + [1e8, -1e8], y - 1e8), near, rtol=1e-10)
+            assert np.isclose(f(k, k, x, y + 1e12), near, rtol=1e-10)
+
+
+def test_linear_hsic_of_far_points_in_fractions():
+    """thm-hsic-biased, thm-hsic-unbiased: points near 1e8, the matrices in fractions."""
+    x, y = 1e8 + np.array([0.0, 1, 3, 2, 0.5]), np.array([2.0, 0, 1, 4, 1]) - 1e8
+    K, L = (np.multiply.outer(*2 * [np.array(list(map(Fraction, z.tolist())))]) for z in (x, y))
+    assert np.isclose(hsic(Linear(), Linear(), x, y), float(hsic_unbiased(K, L)), rtol=1e-13)
+    assert np.isclose(hsic(Linear(), Linear(), x, y, unbiased=False), float(hsic_biased(K, L)),
+                      rtol=1e-13)
+
+
+def test_digits_that_a_matrix_or_a_polynomial_has_lost_are_missed():
+    """def-precision: no estimate from Gram matrices whose centred parts are rounding errors."""
+    x, y = 1e8 + np.array([0.0, 1, 3, 2, 0.5, 7]), 1e8 + np.array([2.0, 0, 1, 4, 1, 0])
+    K, L, k = np.outer(x, x), np.outer(y, y), Polynomial(2)
+    for call in (lambda: hsic_biased(K, L), lambda: hsic_unbiased(K, L),
+                 lambda: hsic(k, k, x, y), lambda: hsic(k, k, x, y, unbiased=False),
+                 lambda: hsic_test(k, k, x, y, n_permutations=9, rng=0),
+                 lambda: hsic_gamma_test(k, k, x, y)):
+        with pytest.warns(PrecisionWarning):
+            call()

@@ -1,6 +1,7 @@
 """Identities of the chapter on the maximum mean discrepancy."""
 
 import tracemalloc
+import warnings
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from itertools import combinations, permutations, product
@@ -19,10 +20,12 @@ from rkhs_lit import (
     GaussianEmbedding,
     Laplace,
     Linear,
+    Mapped,
     Matern,
     Pairs,
     PermutationTest,
     Polynomial,
+    PrecisionWarning,
     RKHSFunction,
     Sigmoid,
     TensorProduct,
@@ -53,6 +56,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 EPS = np.finfo(float).eps
 NUMBERS = st.integers(-400, 400).map(lambda v: v / 100)
+# A difference of zero is in doubt: it may be a small one that rounding hides.
+in_doubt = pytest.mark.filterwarnings("ignore::rkhs_lit.conventions.PrecisionWarning")
 WORDS = ["aabab", "abba", "babba", "bb", "abab", "ba", "aab"]
 
 
@@ -90,6 +95,7 @@ def test_mmd_is_the_distance_between_the_means_of_explicit_features(m, n, c, see
     assert np.isclose(mmd2_biased(Polynomial(3, c), X, Y), gap @ gap, rtol=1e-9, atol=1e-13 * size)
 
 
+@in_doubt
 @given(arrays(float, (5, 2), elements=NUMBERS), arrays(float, (3, 2), elements=NUMBERS))
 def test_mmd_is_the_sum_of_three_block_means(X, Y):
     """eq-mmd-biased, against scikit-learn's Gram matrix."""
@@ -160,9 +166,11 @@ def test_features_x_see_means_and_features_x_and_square_see_variances():
     shape = np.array([-2.0, 0, 0, 0, 0, 0, 0, 2.0])          # mean 0, variance 1
     assert np.isclose(mmd2_biased(Linear(), x, shifted), 2.25)
     assert np.isclose(mmd2_biased(both, x, shifted), 2.25 + 2.25**2)
-    assert mmd2_biased(Linear(), x, wide) == 0
+    with pytest.warns(PrecisionWarning):                     # zero up to rounding
+        assert mmd2_biased(Linear(), x, wide) == 0
+        assert mmd2_biased(both, x, shape) < 1e-15
     assert np.isclose(mmd2_biased(both, x, wide), 9)
-    assert mmd2_biased(both, x, shape) < 1e-15 < 0.01 < mmd2_biased(Gaussian(1.0), x, shape)
+    assert mmd2_biased(Gaussian(1.0), x, shape) > 0.01
 
 
 def test_gaussian_mmd_is_the_squared_difference_of_blurred_densities():
@@ -223,6 +231,7 @@ def test_the_witness_of_forty_thousand_draws_streams_and_is_near_the_truth():
 # -- estimators -----------------------------------------------------------
 
 
+@in_doubt
 def test_unbiased_and_bias_by_enumeration_in_fractions():
     """thm-mmd-unbiased, parts 1 and 2: all samples of a small case, exactly."""
     K = [[Fraction((1 + s * t) ** 2) for t in (0, 1, 3)] for s in (0, 1, 3)]
@@ -280,6 +289,7 @@ def test_unbiased_estimate_equals_the_sum_over_distinct_pairs_across_tiles():
         Laplace(1.0)(np.vstack([X, Y])), 530), rtol=1e-10)
 
 
+@in_doubt
 def test_unbiased_estimate_can_be_negative_and_biased_cannot():
     """thm-mmd-unbiased: of a sample with itself."""
     X = samples()[0]
@@ -287,6 +297,7 @@ def test_unbiased_estimate_can_be_negative_and_biased_cannot():
     assert np.isclose(mmd2_unbiased(Gaussian(1.0), X, X), -2 * embedding_error(Gaussian(1.0), X))
 
 
+@in_doubt
 def test_rounding_never_makes_the_biased_estimate_negative():
     """prop-mmd-feature-means: a sample against itself in another order."""
     values = []
@@ -366,6 +377,7 @@ def test_mmd_tends_to_zero_with_weak_convergence_only():
     assert mmd2_biased(k, [0.25], [0.75]) > 0.1
 
 
+@in_doubt
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=6),
        st.lists(st.integers(0, 30), min_size=1, max_size=6))
 def test_the_kernel_min_gives_the_area_between_distribution_functions(a, b):
@@ -472,6 +484,7 @@ def test_p_values_of_the_test_are_valid_over_all_splits_with_ties():
     assert np.all(np.abs(np.array(p) - exact) < 4 * np.sqrt(0.25 / 40) + 1 / 41)
 
 
+@in_doubt
 @pytest.mark.parametrize("kernel, z", [
     (Gaussian(1e-9), np.random.default_rng(0).normal(size=47)),
     (Linear(), np.full(47, 0.1)),
@@ -789,6 +802,7 @@ def test_bad_samples(function, kernel, X, Y, match):
         function(kernel, X, Y)
 
 
+@in_doubt
 @pytest.mark.parametrize("function", [
     mmd2_biased, lambda *a: mmd_test(*a, n_permutations=5, rng=0).statistic,
 ], ids=["biased", "test"])
@@ -879,3 +893,121 @@ def test_bad_records(arguments, match):
 def test_bad_input_of_the_median_heuristic(X, options, match):
     with pytest.raises(ValueError, match=match):
         median_heuristic(X, **options)
+
+
+AFFINE = [Linear(), 2.5 * Linear(), Linear() + Gaussian(1.0), Mapped(Linear(), lambda X: 3 * X)]
+
+
+@pytest.mark.parametrize("kernel", AFFINE, ids=["linear", "scaled", "sum", "mapped"])
+def test_points_far_from_zero_cost_no_digits(kernel):
+    """lem-features-moved: the points may be moved where the features move by one vector."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x, y = rng.integers(0, 5, size=(12, 2)) * 1.0, rng.integers(1, 6, size=(9, 2)) * 1.0
+        for f in (mmd2_biased, mmd2_unbiased, lambda k, X, Y: embedding_error(k, X),
+                  lambda *a: mmd_test(*a, n_permutations=99, rng=0).statistic,
+                  lambda *a: mmd_test(*a, n_permutations=99, rng=0).pvalue):
+            for far in (np.array([1e8, -1e8]), 1e12):
+                assert np.isclose(f(kernel, x + far, y + far), f(kernel, x, y), rtol=1e-12)
+
+
+def test_the_linear_statistics_of_far_points_in_fractions():
+    """prop-mmd-two-features: the squared difference of the means, of points near 1e8."""
+    x, y = 1e8 + np.array([0.25, 1.5, 3.0]), 1e8 + np.array([2.0, 0.5])
+    mean = lambda z: sum(map(Fraction, z.tolist())) / len(z)  # noqa: E731
+    assert np.isclose(mmd2_biased(Linear(), x, y), float((mean(x) - mean(y)) ** 2), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(2), Linear() ** 2 + Linear()],
+                         ids=["polynomial", "sum"])
+def test_digits_that_cannot_be_kept_are_missed(kernel):
+    """def-precision: a polynomial kernel sees where the points are, and has no digits left."""
+    x, y = 1e8 + np.array([0.0, 1, 3, 2, 2]), 1e8 + np.array([2.0, 0, 1, 4, 4])
+    for f in (mmd2_biased, mmd2_unbiased, lambda *a: mmd_test(*a, n_permutations=9, rng=0)):
+        with pytest.warns(PrecisionWarning):
+            f(kernel, x, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            f(kernel, x - 1e8, y - 1e8)
+
+
+def test_the_unbiased_test_permutes_the_unbiased_estimate():
+    """eq-split-unbiased: the statistic and its null distribution from scratch."""
+    X, Y = samples(5, 20)
+    Z, k = np.concatenate([X, Y]), Laplace(1.0)
+    result = mmd_test(k, X, Y, n_permutations=50, rng=3, unbiased=True)
+    first = np.random.default_rng(3).permuted(np.tile(np.arange(25) < 5, (50, 1)), axis=1)
+    slow = np.array([mmd2_unbiased(k, Z[s], Z[~s]) for s in first])
+    assert np.allclose(result.null_distribution, slow, rtol=0, atol=1e-14)
+    assert np.isclose(result.statistic, mmd2_unbiased(k, X, Y), rtol=1e-12)
+    assert result.pvalue == (1 + np.sum(slow >= result.statistic - 1e-12)) / 51
+    # The mark is on the smaller sample: the order of the samples does not matter.
+    turned = mmd_test(k, Y, X, n_permutations=50, rng=3, unbiased=True)
+    assert np.isclose(turned.statistic, result.statistic, rtol=1e-12)
+
+
+@given(st.integers(2, 5), st.integers(2, 5), st.integers(0, 99))
+def test_the_mean_of_the_unbiased_statistic_over_all_splits_is_zero(m, n, seed):
+    """prop-mmd-unbalanced, part 1, and eq-split-unbiased against the definition."""
+    Z = np.random.default_rng(seed).normal(size=(m + n, 2))
+    K, k, marks = Gaussian(1.0)(Z), Gaussian(1.0), all_marks(m + n, m)
+    _centre(K)
+    T = _split_statistics(K, marks, unbiased=True)
+    assert abs(T.mean()) < 1e-13
+    first = marks[:, 0] == 1
+    assert np.isclose(T[0], mmd2_unbiased(k, Z[first], Z[~first]), atol=1e-13)
+    gap = _split_statistics(K, marks[:, :1])[0] - T[0]
+    assert np.isclose(gap, embedding_error(k, Z[first]) + embedding_error(k, Z[~first]))
+
+
+def test_equal_sizes_have_one_pvalue():
+    """prop-same-pvalue through the test itself."""
+    for seed in range(10):
+        X, Y = samples(8, 8, seed=seed)
+        assert mmd_test(Gaussian(1.0), X, Y, n_permutations=99, rng=seed).pvalue == mmd_test(
+            Gaussian(1.0), X, Y, n_permutations=99, rng=seed, unbiased=True).pvalue
+
+
+def test_the_excess_over_the_null_in_fractions():
+    """prop-mmd-unbalanced, part 2: all samples of three points, all splits, exactly."""
+    K = [[Fraction(2 * (s == t) + (1 + s * t)) for t in (0, 1, 3)] for s in (0, 1, 3)]
+    p = [Fraction(2, 3), Fraction(1, 6), Fraction(1, 6)]
+    q = [Fraction(1, 5), Fraction(1, 5), Fraction(3, 5)]
+    form = lambda a, c: sum(a[i] * K[i][j] * c[j]  # noqa: E731
+                            for i in range(3) for j in range(3))
+    true = form(p, p) + form(q, q) - 2 * form(p, q)
+    V = [sum(a[i] * K[i][i] for i in range(3)) - form(a, a) for a in (p, q)]
+    for m, n in ((2, 4), (3, 2)):
+        N, excess = m + n, Fraction(0)
+        for Z in product(range(3), repeat=N):
+            chance = prod(p[i] for i in Z[:m]) * prod(q[i] for i in Z[m:])
+            values = []
+            for first in combinations(range(N), m):
+                a = [Fraction(1, m) if i in first else Fraction(-1, n) for i in range(N)]
+                w = [sum(v for v, z in zip(a, Z, strict=True) if z == t) for t in range(3)]
+                values.append(form(w, w))
+            excess += chance * (values[0] - sum(values) / len(values))
+        spread = (Fraction(1, m) - Fraction(1, n)) * (V[0] - V[1])
+        assert excess == Fraction(N - 2, N - 1) * true + spread
+
+
+def test_five_against_a_hundred_points():
+    """prop-mmd-unbalanced: the spread of the small sample speaks in the biased statistic."""
+    rng, found = np.random.default_rng(0), {}
+    for sd in (0.15, 4.0):
+        found[sd] = np.zeros(2)
+        for _ in range(100):
+            X, Y = rng.normal(0, sd, size=5), rng.normal(size=100)
+            found[sd] += [mmd_test(Gaussian(1.0), X, Y, n_permutations=59, rng=rng,
+                                   unbiased=u).pvalue <= 0.05 for u in (False, True)]
+    # Shares of about 0.04 and 0.27, and 0.85 and 0.67: differences of over three deviations.
+    assert found[0.15][0] <= 10 < 15 <= found[0.15][1]
+    assert found[4.0][0] > found[4.0][1] + 5
+
+
+def test_the_unbiased_test_refuses_bad_input():
+    for X, Y, name in (([1.0], GOOD, "^X"), (GOOD, [1.0], "^Y")):
+        with pytest.raises(ValueError, match=name):
+            mmd_test(Linear(), X, Y, n_permutations=9, rng=0, unbiased=True)
+    with pytest.raises(ValueError, match="^unbiased"):
+        mmd_test(Linear(), GOOD, GOOD, n_permutations=9, rng=0, unbiased=1)

@@ -1,7 +1,9 @@
 """Identities of the chapter on ridge regression."""
 
+import decimal
 import importlib
 import tracemalloc
+import warnings
 from fractions import Fraction
 from itertools import product
 
@@ -21,6 +23,7 @@ from rkhs_lit import (
     Matern,
     Pairs,
     Polynomial,
+    PrecisionWarning,
     RidgePath,
     RKHSFunction,
     Sigmoid,
@@ -306,8 +309,9 @@ def test_limits_of_the_penalty():
     assert np.allclose((1e9 * ridge(k, X, y, 1e9)).weights, y, rtol=1e-7)
     twice, values = np.vstack([X, X[:2]]), np.concatenate([y, y[:2] + 1])
     means = np.concatenate([y[:2] + 0.5, y[2:]])
-    least = interpolate(k, X, means)
-    assert norm(ridge(k, twice, values, 1e-8) - least) < 1e-6 * norm(least)
+    least, T = interpolate(k, X, means), sample(20, seed=1)[0]
+    # The twins have weights ±5e7, which cost eight of sixteen digits.
+    assert np.allclose(ridge(k, twice, values, 1e-8)(T), least(T), atol=1e-6)
     assert np.isclose(degrees_of_freedom(k, twice, 1e-9), 6)
     # A polynomial of degree 2 with three features: least squares.
     x = np.linspace(-1, 1, 9)
@@ -828,7 +832,8 @@ def test_variances_are_never_negative():
     size = np.abs(Linear()(x)).sum(axis=1).max()
     for factor in (1.1, 2.0, 3.0):
         noise = factor * np.finfo(float).eps * size
-        _, covariance = gp_posterior(Linear(), x, np.sin(x), noise, np.linspace(-10, 10, 101))
+        with pytest.warns(PrecisionWarning):
+            _, covariance = gp_posterior(Linear(), x, np.sin(x), noise, np.linspace(-10, 10, 101))
         assert (covariance.diagonal() >= 0).all()
 
 
@@ -1046,3 +1051,80 @@ def test_bad_derivatives(derivatives):
 def test_bad_derivative_of_the_gaussian(X, sigma, name):
     with pytest.raises(ValueError, match=name):
         gaussian_derivative(X, sigma)
+
+
+def exact_ridge(x, y, lam):
+    """Weights and leave-one-out errors for the Gaussian kernel of width one, in sixty digits."""
+    D = decimal.Decimal
+    with decimal.localcontext() as context:
+        context.prec = 60
+        x, n = [D(float(v)) for v in x], len(x)
+        K = [[(-(a - b) ** 2 / 2).exp() + (D(lam) if a is b else 0) for b in x] for a in x]
+        right = [[D(float(v)), *(D(int(i == j)) for j in range(n))] for i, v in enumerate(y)]
+        rows = exact_solve(K, right)
+        return (np.array([float(row[0]) for row in rows]),
+                np.array([float(row[0] / row[1 + i]) for i, row in enumerate(rows)]))
+
+
+@pytest.mark.parametrize(("n", "factors_in_doubt"), [(12, ()), (24, (1.01, 4, 16))])
+def test_a_penalty_near_rounding_gives_a_warning_or_right_weights(n, factors_in_doubt):
+    """prop-ridge-rounding: silence means that the digits are there."""
+    rng = np.random.default_rng(n)
+    x = np.sort(rng.uniform(-3, 3, size=n))
+    y, k = np.sin(x) + 0.4 * rng.normal(size=n), Gaussian(1.0)
+    # The Cholesky factor gives an estimate of the eigenvalue within √n.
+    for factor in (1.01, 4, 16, 400, 4000):
+        lam = factor * np.finfo(float).eps * k(x).sum(axis=1).max()
+        weights, left_out = exact_ridge(x, y, lam)
+        calls = {"ridge": (lambda lam=lam: ridge(k, x, y, lam).weights, weights),
+                 "path": (lambda lam=lam: ridge_path(k, x, y, [lam]).weights[0], weights),
+                 "one": (lambda lam=lam: leave_one_out(k, x, y, lam), left_out),
+                 "fold": (lambda lam=lam: leave_fold_out(k, x, y, lam, np.arange(n)[:, None]),
+                          left_out)}
+        for name, (call, exact) in calls.items():
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                found = call()
+            in_doubt = [w for w in heard if w.category is PrecisionWarning]
+            assert bool(in_doubt) == (factor in factors_in_doubt), (name, factor)
+            # Measured: at most 1 % where no warning was given.
+            if not in_doubt:
+                assert np.abs(found - exact).max() < 0.03 * np.abs(exact).max(), (name, factor)
+
+
+def test_every_function_of_a_small_penalty_warns():
+    """prop-ridge-rounding: Cholesky, eigenvalues and tridiagonal matrices."""
+    x, k = np.linspace(-3, 3, 40), Gaussian(1.0)
+    y, lam = np.sin(x), 4 * np.finfo(float).eps * k(x).sum(axis=1).max()
+    for call in (lambda: smoother_matrix(k, x, lam), lambda: degrees_of_freedom(k, x, lam),
+                 lambda: gp_posterior(k, x, y, lam, [0.0]),
+                 lambda: log_marginal_likelihood(k, x, y, lam),
+                 lambda: cross_validate(k, x, y, [lam, 1.0], folds=4, rng=0),
+                 lambda: cross_validate(k, x, y, [lam, 1.0], folds=40, rng=0)):
+        with pytest.warns(PrecisionWarning, match="least eigenvalue"):
+            call()
+
+
+def test_a_variance_lost_in_rounding_is_in_doubt():
+    """thm-gp-posterior: k(t, t) - V'V has no digit below the precision of k."""
+    with pytest.warns(PrecisionWarning, match="variance at point 1 of T"):
+        gp_posterior(Gaussian(1.0), [0.0], [1.0], 3e-16, [5.0, 0.0])
+
+
+@given(seeds, st.floats(0.01, 0.95))
+def test_rounding_errors_beside_a_penalty(seed, theta):
+    """prop-ridge-rounding, and that its first bound is attained."""
+    rng = np.random.default_rng(seed)
+    F, E, y = rng.normal(size=(6, 4)), rng.normal(size=(6, 6)), rng.normal(size=6)
+    A = F @ F.T + 0.1 * np.eye(6)
+    mu, E = np.linalg.eigvalsh(A)[0], E + E.T
+    G, H = np.linalg.inv(A), np.linalg.inv(A + theta * mu * E / np.linalg.norm(E, 2))
+    alpha, beta, g, h = G @ y, H @ y, G.diagonal(), H.diagonal()
+    size, room = np.linalg.norm(alpha), 1 + 1e-9
+    assert np.linalg.norm(beta - alpha) <= room * theta / (1 - theta) * size
+    assert (h >= g / (1 + theta) / room).all() and (h <= room * g / (1 - theta)).all()
+    bound = theta * abs(alpha / g) + theta * np.sqrt((1 + theta) / (1 - theta) * mu / g) * size
+    assert (abs(beta / h - alpha / g) <= room * bound).all()
+    v = np.linalg.eigh(A)[1][:, 0]
+    worst = np.linalg.solve(A - theta * mu * np.outer(v, v), v)
+    assert np.isclose(np.linalg.norm(worst - v / mu), theta / (1 - theta) / mu)
