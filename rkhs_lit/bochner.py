@@ -376,7 +376,7 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     (3, 2)
     """
     _space(kernel)
-    tol = check.nonnegative(tol, "tol")
+    tol = check.tolerance(tol, zero=True)
     return_pivots = check.flag(return_pivots, "return_pivots")
     X = kernel._prepare(X, "X")          # checked, with features, once
     with np.errstate(over="ignore", invalid="ignore"):

@@ -51,10 +51,14 @@ def nonnegative(value, name: str, why: str = "") -> float:
     return x
 
 
-def positive(value, name: str, why: str = "") -> float:
-    """A finite number x > 0 as a float (:prf:ref:`def-numbers`)."""
+def positive(value, name: str, why: str = "", *,
+             infinite: bool = False) -> float:
+    """A finite number x > 0 as a float (:prf:ref:`def-numbers`).
+
+    With ``infinite=True`` it may also be ``np.inf`` itself.
+    """
     x = _as_float(value)
-    if not 0 < x < np.inf:
+    if not (0 < x < np.inf or (infinite and x == value == np.inf)):
         _refuse(value, name, "a positive number" + why)
     return x
 
@@ -128,22 +132,82 @@ def generator(rng, name: str = "rng") -> np.random.Generator:
 
 
 # %% [7] Points and arrays
+class _Named(np.ndarray):
+    """Rows of a data frame, which remember the names of its columns.
+    What is computed from them is a plain array."""
+
+    columns = None
+
+    def __array_finalize__(self, other):
+        self.columns = getattr(other, "columns", None)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **how):
+        def plain(arrays):
+            return [a.view(np.ndarray) if isinstance(a, _Named) else a
+                    for a in arrays]
+
+        if out is not None:
+            how["out"] = tuple(plain(out))
+        return getattr(ufunc, method)(*plain(inputs), **how)
+
+
+def _columns(values):
+    columns = getattr(values, "columns", None)
+    named = columns is not None and all(isinstance(c, str) for c in columns)
+    return tuple(columns) if named else None
+
+
+def with_columns(array: np.ndarray, values) -> np.ndarray:
+    """The array, with the names of the columns of the data frame (or
+    array with names) `values` (:prf:ref:`def-points`)."""
+    if array.ndim == 2 and (columns := _columns(values)):
+        array = array.view(_Named)
+        array.columns = columns
+    return array
+
+
+def same_columns(X, Y, name: str = "Y") -> None:
+    """Refuse two data frames whose columns differ in name or order
+    (:prf:ref:`def-points`)."""
+    ours, theirs = _columns(X), _columns(Y)
+    if ours and theirs and ours != theirs:
+        raise ValueError(f"{name} must have the columns {ours} in this "
+                         f"order, got {theirs}")
+
+
+# %% [8] Points and arrays
 def _masked(values):
     if isinstance(values, (list, tuple)):
         return any(_masked(value) for value in values)
     return np.ma.is_masked(values)
 
 
-def _floats(values, name, wanted="real numbers"):
+def plain_array(values, name: str) -> np.ndarray:
+    """An array that is not masked, sparse or ragged; real numbers of
+    Python's own types become floats (:prf:ref:`def-points`).
+
+    >>> from fractions import Fraction
+    >>> plain_array([Fraction(1, 4), 2], "weights")
+    array([0.25, 2.  ])
+    """
     if hasattr(values, "toarray"):
         raise ValueError(f"{name} must be a dense array: "
                          f"write {name}.toarray()")
     if _masked(values):
         raise ValueError(f"{name} must not have masked entries")
     try:
-        array = np.asarray(values)
+        array = with_columns(np.asarray(values), values)
     except ValueError:
         raise ValueError(f"{name} must have rows of one length") from None
+    if array.dtype == object and all(isinstance(x, Real)
+                                     for x in array.flat):
+        floats = np.reshape([*map(_as_float, array.flat)], array.shape)
+        array = with_columns(floats, array)
+    return array
+
+
+def _floats(values, name, wanted="real numbers"):
+    array = plain_array(values, name)
     if array.dtype.kind not in "biuf":
         kinds = getattr(values, "dtypes", {})     # of a data frame
         text = [str(column) for column in getattr(values, "columns", ())
@@ -154,7 +218,7 @@ def _floats(values, name, wanted="real numbers"):
         return array.astype(float, copy=False)
 
 
-# %% [8] Points and arrays
+# %% [9] Points and arrays
 def real_array(values, name: str, ndim: int | None = None) -> np.ndarray:
     """Finite real numbers as an array of floats (:prf:ref:`def-points`).
 
@@ -185,7 +249,7 @@ def real_array(values, name: str, ndim: int | None = None) -> np.ndarray:
     return array
 
 
-# %% [9] Points and arrays
+# %% [10] Points and arrays
 def as_points(X, name: str = "X") -> np.ndarray:
     """Points of R^d as rows of a float array (:prf:ref:`def-points`).
 
@@ -213,7 +277,7 @@ def as_points(X, name: str = "X") -> np.ndarray:
     return points
 
 
-# %% [10] Points and arrays
+# %% [11] Points and arrays
 def as_sequence(X, name: str = "X"):
     """Points of any kind, checked to be a sequence that can be sliced
     (:prf:ref:`def-points`).
@@ -239,12 +303,12 @@ def as_sequence(X, name: str = "X"):
         raise ValueError(f"{name} must hold at least one point")
     if _masked(X):
         raise ValueError(f"{name} must not have masked entries")
-    if hasattr(X, "__array__"):      # a column of a data frame, which
-        return np.asarray(X)         # would be indexed by its labels
+    if hasattr(X, "__array__"):      # a data frame or a column of one,
+        return with_columns(np.asarray(X), X)    # indexed by its labels
     return X if hasattr(X, "__getitem__") else list(X)
 
 
-# %% [11] Points and arrays
+# %% [12] Points and arrays
 def frozen(array) -> np.ndarray:
     """A copy that cannot be written to (:prf:ref:`def-points`)."""
     array = np.array(array)
@@ -273,7 +337,7 @@ def positives(values, name: str) -> np.ndarray:
     return frozen(array[:, 0])
 
 
-# %% [12] Errors, results and records
+# %% [13] Errors, results and records
 def finite(values, name: str):
     """The values themselves, if all are finite (:prf:ref:`def-points`)."""
     if not np.isfinite(values).all():

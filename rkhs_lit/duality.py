@@ -511,10 +511,7 @@ def _quadratic(P):
 def _bound(values, n, name, missing):
     if values is None:
         return np.full(n, missing)
-    try:
-        bound = np.asarray(values)
-    except ValueError:
-        bound = np.asarray("ragged")
+    bound = check.plain_array(values, name)
     if bound.dtype.kind not in "biuf" or bound.shape not in ((), (n,)):
         raise ValueError(f"{name} must be a real number or an array of "
                          f"{n} real numbers, one for each variable")

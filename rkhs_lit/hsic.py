@@ -819,7 +819,7 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
         raise ValueError(f"k must be Gaussian, got {k}")
     Z, back, forth = _whitened(as_points(X))
     W = _directions(start, forth)
-    tol = check.nonnegative(tol, "tol")
+    tol = check.tolerance(tol, zero=True)
     max_steps = check.whole(max_steps, "max_steps", 1)
     steps = [(W.ravel(), _unmix_objective(k, Z, W.ravel())[0])]
 

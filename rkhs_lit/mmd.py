@@ -50,6 +50,7 @@ def _suited(kernel, points, letter, name="the kernel"):
 def _samples(kernel, X, Y, least):
     """Both samples as the kernel wants them."""
     _space(kernel)
+    check.same_columns(X, Y)
     prepared = []
     for name, points in (("X", X), ("Y", Y)):
         prepared.append(_suited(kernel, points, name))

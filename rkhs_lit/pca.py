@@ -508,5 +508,5 @@ def _patience(kernel, tol, max_steps, name):
     if not isinstance(kernel, Gaussian):
         raise ValueError(f"{name} must have a Gaussian kernel, got "
                          f"{kernel}")
-    tol = check.positive(tol, "tol")
+    tol = check.tolerance(tol)
     return tol, check.whole(max_steps, "max_steps", 1)

@@ -8,7 +8,6 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -451,8 +450,7 @@ def minimize_risk(kernel: Kernel, X, y, loss: Loss | str, lam: float, *,
     X = as_sequence(X)
     blank = RKHSFunction(kernel, X, np.zeros(len(X)))
     problem = _problem(y, len(X), loss, lam)
-    if not (isinstance(tol, Real) and 0 < tol < 1):
-        raise ValueError(f"tol must be between 0 and 1, got {tol!r}")
+    tol = check.tolerance(tol)
     Q = _scaled_gram(kernel, blank.points, problem)
     if not problem.a.any():
         return blank                               # all y are zero

@@ -131,7 +131,7 @@ MASKED = np.ma.array([[1.0], [2.0]], mask=[[False], [True]])
         (["1", "2"], "real numbers"),
         ([1j], "real numbers"),
         ([None], "real numbers"),
-        ([10**400], "real numbers"),
+        ([10**400], "finite"),
         ([np.longdouble("1e400")], "finite"),
         ([np.nan], "finite"),
         ([[0.0, 1.0], [2.0, np.inf]], r"row 1|entry \[1, 1\]"),
