@@ -166,13 +166,13 @@ def with_columns(array: np.ndarray, values) -> np.ndarray:
     return array
 
 
-def same_columns(X, Y, name: str = "Y") -> None:
+def same_columns(X, Y) -> None:
     """Refuse two data frames whose columns differ in name or order
     (:prf:ref:`def-points`)."""
     ours, theirs = _columns(X), _columns(Y)
     if ours and theirs and ours != theirs:
-        raise ValueError(f"{name} must have the columns {ours} in this "
-                         f"order, got {theirs}")
+        raise ValueError("points must have the same columns in the same "
+                         f"order, got {ours} and {theirs}")
 
 
 # %% [8] Points and arrays

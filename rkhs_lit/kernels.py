@@ -373,9 +373,10 @@ class FunctionKernel(Kernel):
         for i, j in product(range(n), range(m)):
             K[i, j] = K[j, i] if same and j < i else k(X[i], Y[j])
         check.finite(K, "function")
-        pairs = range(n // 2 if same else min(n, m))
-        mirrored = [k(Y[~i], X[i]) for i in pairs]
-        if not np.allclose(mirrored, [K[i, ~i] for i in pairs],
+        pairs = [(i, ~i) if n <= m else (~i, i)
+                 for i in range(n // 2 if same else min(n, m))]
+        if not np.allclose([k(Y[j], X[i]) for i, j in pairs],
+                           [K[pair] for pair in pairs],
                            atol=1e-8 * np.abs(K).max()):
             raise ValueError("function must be symmetric in its arguments")
         return K
@@ -405,7 +406,8 @@ class Delta(Kernel):
             repeated = {key: key for key in keys}
         except TypeError:
             raise ValueError(f"{name} must hold hashable objects") from None
-        if _has_nan(tuple(repeated)):
+        if _has_nan(tuple(repeated)) or (
+                isinstance(X, np.ndarray) and (X != X).any()):
             raise ValueError(f"{name} must not hold NaN")
         return keys
 

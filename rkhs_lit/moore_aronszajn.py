@@ -55,7 +55,7 @@ def _joined(a, b):
     if isinstance(a, Pairs) and isinstance(b, Pairs):
         return Pairs(_joined(a.first, b.first),
                      _joined(a.second, b.second))
-    check.same_columns(a, b, "points")
+    check.same_columns(a, b)
     numeric = [isinstance(p, np.ndarray) and p.dtype.kind in "biuf"
                for p in (a, b)]
     if not any(numeric):
@@ -430,7 +430,7 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
 # %% [14] From a space to its kernel
 def _basis_values(basis, p):
     listed = isinstance(basis, (list, tuple)) and len(basis) == p
-    functions = basis if listed else [basis]
+    functions = [*basis] if listed else [basis]
     if not all(map(callable, functions)):
         raise ValueError(f"basis must be a function, or a list of {p} "
                          "functions to match gram")

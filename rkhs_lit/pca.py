@@ -406,10 +406,10 @@ def _bend(step, slope, new, caution):
 def _higher(X, w, z, tol):
     """From a stationary point z of a function, a step in the direction
     in which it bends upwards most, or None if it does so in none."""
-    A = X - z
-    P = w * np.exp(-np.sum(A**2, axis=1) / 2)
-    f, d = P.sum(), len(z)
-    (mu,), e = eigh(A.T @ (P[:, None] * A) - f * np.eye(d),
+    P = w * np.exp(-squared_distances(z[None], X)[0] / 2)
+    f, d, near = P.sum(), len(z), P != 0
+    A = X[near] - z
+    (mu,), e = eigh((A.T * P[near]) @ A - f * np.eye(d),
                     subset_by_index=[d - 1, d - 1])
     t = 1.0
     while mu > tol * f and mu * t**2 / 4 > _NOISE:
