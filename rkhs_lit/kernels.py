@@ -174,8 +174,7 @@ class Kernel(_Algebra):
         check.same_columns(X, Y)
         X = self._prepare(X, "X")
         Y = X if mirrored else self._prepare(Y, "Y")
-        n, m = len(X), len(Y)
-        if max(n, m) <= TILE:
+        if max(n := len(X), m := len(Y)) <= TILE:
             return self._block(X, Y)
         K = np.empty((n, m))
 
@@ -1083,6 +1082,17 @@ def _tiles(n: int, m: int | None) -> Iterator[tuple[slice, slice]]:
     return ((i, j) for u, i in enumerate(rows) for j in rows[u:])
 
 
+def _visited(visit, total, tiles, stop):
+    """The total after these tiles, or after fewer if the event happens."""
+    try:
+        for i, j in takewhile(lambda tile: not stop.is_set(), tiles):
+            visit(total, i, j)
+    except BaseException:
+        stop.set()
+        raise
+    return total
+
+
 # %% [35] Gram matrices too large to store
 def reduce_tiles(visit: Callable, start: Callable, n: int,
                  m: int | None = None):
@@ -1101,10 +1111,8 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
 
     Returns
     -------
-    The sum of the totals.
-
-    An error in one tile, or Ctrl-C, ends the sum as soon as each core has
-    finished the tile at hand.
+    The sum of the totals. An error in a tile, or Ctrl-C, ends it as soon
+    as every core has finished the tile at hand.
 
     Examples
     --------
@@ -1124,14 +1132,7 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
 
     def work(worker):
         mine = islice(_tiles(n, m), worker, None, workers)
-        total = start()
-        try:
-            for i, j in takewhile(lambda tile: not stop.is_set(), mine):
-                visit(total, i, j)
-        except BaseException:
-            stop.set()
-            raise
-        return total
+        return _visited(visit, start(), mine, stop)
 
     if workers == 1:
         return work(0)

@@ -171,11 +171,6 @@ class Eigensystem:
     vectors: np.ndarray
     functions: Callable
 
-    def __post_init__(self):
-        for name in ("weights", "eigenvalues", "vectors"):
-            object.__setattr__(self, name,
-                               check.frozen(getattr(self, name)))
-
     def __repr__(self):
         return (f"Eigensystem({self.kernel}, n={len(self.nodes)}, "
                 f"r={len(self.eigenvalues)})")

@@ -421,6 +421,7 @@ def _higher(X, w, z, tol):
     return None
 
 
+# %% [16] The way back: pre-images
 def _modes(kernel, X, W, Z, tol, max_steps, wanted, where=lambda j: ""):
     """Pre-images of the functions with weights W[j] at the points X, from
     the starts Z[j]. An error says what was wanted of the functions, and
@@ -456,7 +457,7 @@ def _modes(kernel, X, W, Z, tol, max_steps, wanted, where=lambda j: ""):
     return sigma * Z
 
 
-# %% [16] The way back: pre-images
+# %% [17] The way back: pre-images
 def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
              max_steps: int = 10_000) -> np.ndarray:
     """A point z whose feature k(z, ·) is near f, by the safeguarded
@@ -501,7 +502,7 @@ def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
                   "f must be positive at start or at one of its points")[0]
 
 
-# %% [17] The way back: pre-images
+# %% [18] The way back: pre-images
 def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
             max_steps: int = 10_000) -> np.ndarray:
     """Pre-images of the projections of features on principal components
@@ -536,7 +537,7 @@ def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
         for a in range(0, len(T), TILE)])
 
 
-# %% [18] The way back: pre-images
+# %% [19] The way back: pre-images
 def _patience(kernel, tol, max_steps, name):
     if not isinstance(kernel, Gaussian):
         raise ValueError(f"{name} must have a Gaussian kernel, got "
