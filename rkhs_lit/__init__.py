@@ -52,13 +52,16 @@ from rkhs_lit.conventions import (
     generator,
     nonnegative,
     number,
+    plain_array,
     positive,
     positives,
     real_array,
+    same_columns,
     tolerance,
     vector,
     whole,
     width,
+    with_columns,
 )
 from rkhs_lit.cross_covariance import (
     LowRank,

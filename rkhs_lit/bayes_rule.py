@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 45d5c7dfa968c20b
+# Cells: 07570fc08dac7d3d
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -195,7 +195,7 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
     array([0.666667, 0.333333])
     """
     X, Y = _sample(k, l, X, Y)
-    w = _prior_weights(l, Y, prior, lam, check.nonnegative(tol, "tol"))
+    w = _prior_weights(l, Y, prior, lam, check.tolerance(tol, zero=True))
     return RKHSFunction(k, X, w)
 
 
@@ -218,7 +218,7 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
         uncentred cross-covariance operator under the prior.
     """
     X, Y = _sample(k, l, X, Y)
-    w = _prior_weights(l, Y, prior, lam, check.nonnegative(tol, "tol"))
+    w = _prior_weights(l, Y, prior, lam, check.tolerance(tol, zero=True))
     return RKHSOperator(k, X, l, Y, w)
 
 
@@ -228,7 +228,7 @@ class _Posterior:
         X, Y = _sample(self.k, self.l, self.X, self.Y)
         w = check.vector(self.prior_weights, "prior_weights", len(X))
         eps = check.positive(self.eps, "eps")
-        tol = check.nonnegative(self.tol, "tol")
+        tol = check.tolerance(self.tol, zero=True)
         check.choice(self.method, "method", METHODS)
         G, features = _called("k", lambda: _low_rank(self.k, X, tol))
         H, A = _shifted(G, w, eps, self.method)
@@ -345,7 +345,7 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
     array([0.75, 0.25])
     """
     X, Y = _sample(k, l, X, Y)
-    w = _prior_weights(l, Y, prior, lam, check.nonnegative(tol, "tol"))
+    w = _prior_weights(l, Y, prior, lam, check.tolerance(tol, zero=True))
     return KernelPosterior(k, l, X, Y, w, eps, method, tol)
 
 
@@ -473,7 +473,7 @@ def _factors_of(k, l, X, Y, prior, tol):
     """The factors F of L and G of K, and the prior's coordinates p."""
     X, Y = _sample(k, l, X, Y)
     _is_prior(prior, l)
-    tol = check.nonnegative(tol, "tol")
+    tol = check.tolerance(tol, zero=True)
     F, features = _called("l", lambda: _low_rank(l, Y, tol))
     G, _ = _called("k", lambda: _low_rank(k, X, tol))
     return F, G, _coordinates(prior, features)

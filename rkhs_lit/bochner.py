@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: bfe884ff805a6177
+# Cells: 5bfc8ef51ac6427d
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -440,7 +440,7 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     (3, 2)
     """
     _space(kernel)
-    tol = check.nonnegative(tol, "tol")
+    tol = check.tolerance(tol, zero=True)
     return_pivots = check.flag(return_pivots, "return_pivots")
     X = kernel._prepare(X, "X")          # checked, with features, once
     with np.errstate(over="ignore", invalid="ignore"):

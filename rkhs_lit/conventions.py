@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9a418ea24df6b0c8
+# Cells: 9b62fab6611a40fe
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -53,10 +53,14 @@ def nonnegative(value, name: str, why: str = "") -> float:
     return x
 
 
-def positive(value, name: str, why: str = "") -> float:
-    """A finite number x > 0 as a float (:prf:ref:`def-numbers`)."""
+def positive(value, name: str, why: str = "", *,
+             infinite: bool = False) -> float:
+    """A finite number x > 0 as a float (:prf:ref:`def-numbers`).
+
+    With ``infinite=True`` it may also be ``np.inf`` itself.
+    """
     x = _as_float(value)
-    if not 0 < x < np.inf:
+    if not (0 < x < np.inf or (infinite and x == value == np.inf)):
         _refuse(value, name, "a positive number" + why)
     return x
 
@@ -130,22 +134,82 @@ def generator(rng, name: str = "rng") -> np.random.Generator:
 
 
 # %% [7] Points and arrays
+class _Named(np.ndarray):
+    """Rows of a data frame, which remember the names of its columns.
+    What is computed from them is a plain array."""
+
+    columns = None
+
+    def __array_finalize__(self, other):
+        self.columns = getattr(other, "columns", None)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **how):
+        def plain(arrays):
+            return [a.view(np.ndarray) if isinstance(a, _Named) else a
+                    for a in arrays]
+
+        if out is not None:
+            how["out"] = tuple(plain(out))
+        return getattr(ufunc, method)(*plain(inputs), **how)
+
+
+def _columns(values):
+    columns = getattr(values, "columns", None)
+    named = columns is not None and all(isinstance(c, str) for c in columns)
+    return tuple(columns) if named else None
+
+
+def with_columns(array: np.ndarray, values) -> np.ndarray:
+    """The array, with the names of the columns of the data frame (or
+    array with names) `values` (:prf:ref:`def-points`)."""
+    if array.ndim == 2 and (columns := _columns(values)):
+        array = array.view(_Named)
+        array.columns = columns
+    return array
+
+
+def same_columns(X, Y) -> None:
+    """Refuse two data frames whose columns differ in name or order
+    (:prf:ref:`def-points`)."""
+    ours, theirs = _columns(X), _columns(Y)
+    if ours and theirs and ours != theirs:
+        raise ValueError("points must have the same columns in the same "
+                         f"order, got {ours} and {theirs}")
+
+
+# %% [8] Points and arrays
 def _masked(values):
     if isinstance(values, (list, tuple)):
         return any(_masked(value) for value in values)
     return np.ma.is_masked(values)
 
 
-def _floats(values, name, wanted="real numbers"):
+def plain_array(values, name: str) -> np.ndarray:
+    """An array that is not masked, sparse or ragged; real numbers of
+    Python's own types become floats (:prf:ref:`def-points`).
+
+    >>> from fractions import Fraction
+    >>> plain_array([Fraction(1, 4), 2], "weights")
+    array([0.25, 2.  ])
+    """
     if hasattr(values, "toarray"):
         raise ValueError(f"{name} must be a dense array: "
                          f"write {name}.toarray()")
     if _masked(values):
         raise ValueError(f"{name} must not have masked entries")
     try:
-        array = np.asarray(values)
+        array = with_columns(np.asarray(values), values)
     except ValueError:
         raise ValueError(f"{name} must have rows of one length") from None
+    if array.dtype == object and all(isinstance(x, Real)
+                                     for x in array.flat):
+        floats = np.reshape([*map(_as_float, array.flat)], array.shape)
+        array = with_columns(floats, array)
+    return array
+
+
+def _floats(values, name, wanted="real numbers"):
+    array = plain_array(values, name)
     if array.dtype.kind not in "biuf":
         kinds = getattr(values, "dtypes", {})     # of a data frame
         text = [str(column) for column in getattr(values, "columns", ())
@@ -156,7 +220,7 @@ def _floats(values, name, wanted="real numbers"):
         return array.astype(float, copy=False)
 
 
-# %% [8] Points and arrays
+# %% [9] Points and arrays
 def real_array(values, name: str, ndim: int | None = None) -> np.ndarray:
     """Finite real numbers as an array of floats (:prf:ref:`def-points`).
 
@@ -187,7 +251,7 @@ def real_array(values, name: str, ndim: int | None = None) -> np.ndarray:
     return array
 
 
-# %% [9] Points and arrays
+# %% [10] Points and arrays
 def as_points(X, name: str = "X") -> np.ndarray:
     """Points of R^d as rows of a float array (:prf:ref:`def-points`).
 
@@ -215,7 +279,7 @@ def as_points(X, name: str = "X") -> np.ndarray:
     return points
 
 
-# %% [10] Points and arrays
+# %% [11] Points and arrays
 def as_sequence(X, name: str = "X"):
     """Points of any kind, checked to be a sequence that can be sliced
     (:prf:ref:`def-points`).
@@ -241,12 +305,12 @@ def as_sequence(X, name: str = "X"):
         raise ValueError(f"{name} must hold at least one point")
     if _masked(X):
         raise ValueError(f"{name} must not have masked entries")
-    if hasattr(X, "__array__"):      # a column of a data frame, which
-        return np.asarray(X)         # would be indexed by its labels
+    if hasattr(X, "__array__"):      # a data frame or a column of one,
+        return with_columns(np.asarray(X), X)    # indexed by its labels
     return X if hasattr(X, "__getitem__") else list(X)
 
 
-# %% [11] Points and arrays
+# %% [12] Points and arrays
 def frozen(array) -> np.ndarray:
     """A copy that cannot be written to (:prf:ref:`def-points`)."""
     array = np.array(array)
@@ -275,7 +339,7 @@ def positives(values, name: str) -> np.ndarray:
     return frozen(array[:, 0])
 
 
-# %% [12] Errors, results and records
+# %% [13] Errors, results and records
 def finite(values, name: str):
     """The values themselves, if all are finite (:prf:ref:`def-points`)."""
     if not np.isfinite(values).all():
@@ -284,19 +348,21 @@ def finite(values, name: str):
     return values
 
 
-# %% [13] How many digits to believe
+# %% [14] How many digits to believe
 class PrecisionWarning(RuntimeWarning):
     """No digit of an answer is certain (:prf:ref:`def-precision`)."""
 
 
-def certain(value: float, error: float, name: str) -> float:
-    """The value itself, with a `PrecisionWarning` if an error of this
-    size leaves it in doubt (:prf:ref:`def-precision`).
+def certain(value: float, error: float, name: str,
+            size: float = 0.0) -> float:
+    """The value itself, with a `PrecisionWarning` if such an error leaves
+    it in doubt, given the size of a value that matters
+    (:prf:ref:`def-precision`).
 
     >>> certain(2.0, 1e-9, "norm")
     2.0
     """
-    if error >= abs(value) and error > 0:
+    if error >= abs(value) and error > 1e-8 * size:
         warnings.warn(f"{name} came out as {value:.3g}, but is known to "
                       f"within {error:.2g} only", PrecisionWarning,
                       stacklevel=3)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 27cc170d0d43cd79
+# Cells: 89ab78ed0492e7c3
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -35,7 +35,7 @@ class _Parts:
         return LowRank(self.V, self.U, self.diagonal)
 
     def __matmul__(self, B):
-        B = np.asarray(B)
+        B = check.plain_array(B, "B")
         with np.errstate(over="ignore", invalid="ignore"):
             WB = self.U @ (self.V.T @ B)
             if self.diagonal is not None:
@@ -48,7 +48,7 @@ class _Parts:
     def __mul__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
-        d = self.diagonal
+        c, d = check.number(c, "the factor"), self.diagonal
         return LowRank(c * self.U, self.V, None if d is None else c * d)
 
     __rmul__ = __mul__
@@ -56,10 +56,12 @@ class _Parts:
     def __truediv__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
-        if c == 0:
+        if (c := check.number(c, "the divisor")) == 0:
             raise ValueError("the divisor must not be 0")
         d = self.diagonal
-        return LowRank(self.U / c, self.V, None if d is None else d / c)
+        with np.errstate(over="ignore"):  # infinite parts are refused
+            return LowRank(self.U / c, self.V,
+                           None if d is None else d / c)
 
     def __array__(self, dtype=None, copy=None):
         d = self.diagonal
@@ -734,9 +736,7 @@ def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
         raise ValueError("A must map a space to itself, got "
                          f"{A.l} -> {A.k}")
     _one_kind(A.k, A.X, A.Y, "A")
-    if not (isinstance(lam, Real) and 0 < lam < np.inf):
-        raise ValueError("lam must be a positive finite number, got "
-                         f"{lam!r}")
+    lam = check.positive(lam, "lam")
     if isinstance(f, RKHSOperator):
         image = _image(A, f, lam)
     else:

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 060cb6ff095bdd90
+# Cells: 7a11c0d3e9068b23
 
 # %% [1] Duality: the price of a constraint
 import math
@@ -512,10 +512,7 @@ def _quadratic(P):
 def _bound(values, n, name, missing):
     if values is None:
         return np.full(n, missing)
-    try:
-        bound = np.asarray(values)
-    except ValueError:
-        bound = np.asarray("ragged")
+    bound = check.plain_array(values, name)
     if bound.dtype.kind not in "biuf" or bound.shape not in ((), (n,)):
         raise ValueError(f"{name} must be a real number or an array of "
                          f"{n} real numbers, one for each variable")

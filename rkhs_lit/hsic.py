@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fdf20c1a04646d1e
+# Cells: 64674942e133eb0a
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -117,8 +117,10 @@ def _result(value, scale, *, square=False, size=0.0, names="K and L",
         value = float(max(value, 0.0) if square else value) * scale
     if not math.isfinite(value):
         raise ValueError(f"{names} are too large: HSIC overflows")
-    error = 0.0 if sums is None else _rounding(sums) * scale
-    return check.certain(value, error, "HSIC")
+    if sums is not None:
+        check.certain(value, _rounding(sums) * scale, "HSIC",
+                      math.prod(_traces(sums)) * scale)
+    return value
 
 
 def _traces(s):
@@ -838,7 +840,7 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
         raise ValueError(f"k must be Gaussian, got {k}")
     Z, back, forth = _whitened(as_points(X))
     W = _directions(start, forth)
-    tol = check.nonnegative(tol, "tol")
+    tol = check.tolerance(tol, zero=True)
     max_steps = check.whole(max_steps, "max_steps", 1)
     steps = [(W.ravel(), _unmix_objective(k, Z, W.ravel())[0])]
 

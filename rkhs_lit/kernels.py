@@ -4,18 +4,21 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: da1d6bc6e1839c56
+# Cells: fe7a8a8f732c8467
 
 # %% [1] Kernels: inner products of features you need not see
 import math
+import operator
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, islice, product
+from itertools import (combinations_with_replacement, islice, product,
+                       takewhile)
 from numbers import Real
+from threading import Event
 
 import numpy as np
 from scipy.interpolate import BSpline as SplineBasis
@@ -169,10 +172,10 @@ class Kernel(_Algebra):
 
     def __call__(self, X, Y=None) -> np.ndarray:
         mirrored = Y is None or Y is X
+        check.same_columns(X, Y)
         X = self._prepare(X, "X")
         Y = X if mirrored else self._prepare(Y, "Y")
-        n, m = len(X), len(Y)
-        if max(n, m) <= TILE:
+        if max(n := len(X), m := len(Y)) <= TILE:
             return self._block(X, Y)
         K = np.empty((n, m))
 
@@ -220,6 +223,7 @@ class _OnVectors(Kernel):
 
 
 def _same_dimension(X, Y):
+    check.same_columns(X, Y)
     if X.shape[1] != Y.shape[1]:
         raise ValueError(f"Y must have points in dimension {X.shape[1]} "
                          f"like X, got dimension {Y.shape[1]}")
@@ -351,6 +355,9 @@ class FunctionKernel(Kernel):
     ----------
     function : function of (x, y)
         Symmetric and positive definite: that is the caller's promise.
+        Each tile of a Gram matrix tests the symmetry on a few pairs, at
+        most one for each row and column; a function that is asymmetric
+        on rare pairs may pass.
 
     Examples
     --------
@@ -365,18 +372,24 @@ class FunctionKernel(Kernel):
     def __post_init__(self):
         check.function(self.function, "function")
 
+    def _prepare(self, X, name):
+        return list(as_sequence(X, name))
+
     def _gram(self, X, Y):
-        K = np.empty((len(X), len(Y)))
-        for i, j in product(range(len(X)), range(len(Y))):
-            # On one list of points half of the calls are enough, and
-            # the first column tests the promise of symmetry.
-            if Y is X and 0 < j < i:
-                K[i, j] = K[j, i]
-            else:
-                K[i, j] = self.function(X[i], Y[j])
-        if Y is X and not np.allclose(K[0], K[:, 0], equal_nan=True):
+        k, n, m = self.function, len(X), len(Y)
+        # On one list of points half of the calls are enough.
+        same = n == m and all(map(operator.is_, X, Y))
+        K = np.empty((n, m))
+        for i, j in product(range(n), range(m)):
+            K[i, j] = K[j, i] if same and j < i else k(X[i], Y[j])
+        check.finite(K, "function")
+        pairs = [(i, ~i) if n <= m else (~i, i)
+                 for i in range(n // 2 if same else min(n, m))]
+        if not np.allclose([k(Y[j], X[i]) for i, j in pairs],
+                           [K[pair] for pair in pairs],
+                           atol=1e-8 * np.abs(K).max()):
             raise ValueError("function must be symmetric in its arguments")
-        return check.finite(K, "function")
+        return K
 
     def _diag(self, X):
         values = np.array([float(self.function(x, x)) for x in X])
@@ -403,7 +416,8 @@ class Delta(Kernel):
             repeated = {key: key for key in keys}
         except TypeError:
             raise ValueError(f"{name} must hold hashable objects") from None
-        if any(key != key for key in repeated):
+        if _has_nan(tuple(repeated)) or (
+                isinstance(X, np.ndarray) and (X != X).any()):
             raise ValueError(f"{name} must not hold NaN")
         return keys
 
@@ -415,6 +429,12 @@ class Delta(Kernel):
 
     def _diag(self, X):
         return np.ones(len(X))
+
+
+def _has_nan(key):
+    if isinstance(key, (tuple, frozenset)):
+        return any(map(_has_nan, key))
+    return key != key
 
 
 # %% [13] The rules as code
@@ -646,12 +666,11 @@ class Conjugated(_One):
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
-        f = np.asarray(self.function(X), dtype=float)
+        f = check.real_array(self.function(X), "function")
         if f.shape != (len(X),):
             raise ValueError(f"function must return {len(X)} numbers, got "
                              f"shape {f.shape}")
-        return Pairs(check.finite(f, "function"),
-                     self.kernel._prepare(X, name))
+        return Pairs(f, self.kernel._prepare(X, name))
 
     def _gram(self, X, Y):
         return np.outer(X.first, Y.first) * self.kernel._gram(X.second,
@@ -806,18 +825,19 @@ class Exponential(_OnVectors):
 
 
 # %% [25] Taylor series
-def _check_coefficients(coefficients):
-    if np.ndim(coefficients) != 1 or len(coefficients) == 0:
+def _finite_series(coefficients):
+    if np.ndim(check.plain_array(coefficients, "coefficients")) != 1 or (
+            len(coefficients) == 0):
         raise ValueError("coefficients must be a sequence of numbers or a "
                          "function of n")
-    for n, a in enumerate(coefficients):
-        check.nonnegative(a, f"coefficients: a_{n}")
+    return tuple(check.nonnegative(a, f"coefficients: a_{n}")
+                 for n, a in enumerate(coefficients))
 
 
 def _terms(coefficients, radius, R):
     """The a_n that matter for |z| <= R."""
     if not callable(coefficients):
-        return [float(a) for a in coefficients]
+        return coefficients
     rho = 2 * R if radius == np.inf else math.sqrt(R * radius)
     ratio = math.log(R / rho) if R > 0 else -np.inf
     terms, bound, largest, last = [], -np.inf, -np.inf, (0, np.inf)
@@ -865,11 +885,11 @@ class Taylor(_OnVectors):
     radius: float = np.inf
 
     def __post_init__(self):
-        if not (isinstance(self.radius, Real) and self.radius > 0):
-            raise ValueError("radius must be a positive number, got "
-                             f"{self.radius!r}")
+        object.__setattr__(self, "radius", check.positive(
+            self.radius, "radius", infinite=True))
         if not callable(self.coefficients):
-            _check_coefficients(self.coefficients)
+            object.__setattr__(self, "coefficients", _finite_series(
+                self.coefficients))
 
     def _sum(self, z, *squares):
         largest = max(square.max() for square in squares)
@@ -1083,6 +1103,17 @@ def _tiles(n: int, m: int | None) -> Iterator[tuple[slice, slice]]:
     return ((i, j) for u, i in enumerate(rows) for j in rows[u:])
 
 
+def _visited(visit, total, tiles, stop):
+    """The total after these tiles, or after fewer if the event happens."""
+    try:
+        for i, j in takewhile(lambda tile: not stop.is_set(), tiles):
+            visit(total, i, j)
+    except BaseException:
+        stop.set()
+        raise
+    return total
+
+
 # %% [35] Gram matrices too large to store
 def reduce_tiles(visit: Callable, start: Callable, n: int,
                  m: int | None = None):
@@ -1101,7 +1132,8 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
 
     Returns
     -------
-    The sum of the totals.
+    The sum of the totals. An error in a tile, or Ctrl-C, ends it as soon
+    as every core has finished the tile at hand.
 
     Examples
     --------
@@ -1117,16 +1149,19 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
     tiles = math.ceil(n / TILE) * math.ceil((m or n) / TILE)
     workers = min(os.cpu_count() or 1, tiles)
 
+    stop = Event()
+
     def work(worker):
-        total = start()
-        for i, j in islice(_tiles(n, m), worker, None, workers):
-            visit(total, i, j)
-        return total
+        mine = islice(_tiles(n, m), worker, None, workers)
+        return _visited(visit, start(), mine, stop)
 
     if workers == 1:
         return work(0)
     with ThreadPoolExecutor(workers) as pool:
-        return sum(pool.map(work, range(workers)))
+        try:
+            return sum(pool.map(work, range(workers)))
+        finally:
+            stop.set()                   # also if Ctrl-C ends the waiting
 
 
 # %% [36] Products with a Gram matrix
@@ -1146,6 +1181,7 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """
     _kernel(kernel, "kernel")
     mirrored = Y is None or Y is X
+    check.same_columns(X, Y)
     X = kernel._prepare(X, "X")
     Y = X if mirrored else kernel._prepare(Y, "Y")
     single, W = np.ndim(W) == 1, as_points(W, "W")

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 137760786ddabf2a
+# Cells: c0620405383b6b60
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from rkhs_lit.moore_aronszajn import RKHSFunction
 
 # %% [2] From a price list to a space
 def _coefficients(a, name):
-    a = np.asarray(a)
+    a = check.plain_array(a, name)
     if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "biufc":
         raise ValueError(f"{name} must be a list of numbers, got shape "
                          f"{a.shape}")
@@ -136,7 +136,7 @@ def _measure(nodes, weights):
 
 def _values(f, nodes):
     check.function(f, "f")
-    values = np.asarray(f(nodes))
+    values = check.plain_array(f(nodes), "f")
     if values.dtype.kind not in "biuf":
         raise ValueError("f must return real numbers")
     values = values.astype(float)
@@ -455,8 +455,6 @@ def _nonnegative(lam):
 def _leading(kernel, nodes, root, r):
     """Eigenvalues, largest first, and eigenvectors of D K D."""
     n = len(root)
-    if r is not None:
-        r = check.whole(r, "n_components", 1)
     if r is None or n <= _DENSE or r > n // 20:
         lam, U = eigh(root[:, None] * kernel(nodes) * root)
         return _nonnegative(lam)[::-1], U[:, ::-1]
@@ -528,11 +526,12 @@ def eigensystem(kernel: Kernel, nodes, weights,
     >>> system.eigenvalues.round(6), system.functions([2.0]).round(6)
     (array([0.666667]), array([[2.44949]]))
     """
-    nodes, w = _measure(nodes, weights)
-    RKHSFunction(kernel, nodes, w)          # the kernel suits the nodes
-    root = np.sqrt(w)
-    lam, U = _leading(kernel, nodes, root, n_components)
-    r = _rank(lam, len(w), n_components)
+    rule = RKHSFunction(kernel, *_measure(nodes, weights))   # a copy
+    nodes, w = rule.points, rule.weights
+    root, r = np.sqrt(w), n_components
+    r = None if r is None else check.whole(r, "n_components", 1)
+    lam, U = _leading(kernel, nodes, root, r)
+    r = _rank(lam, len(w), r)
     lam, U = lam[:r].copy(), _signed(U[:, :r])
     expansion = root[:, None] * U / lam
 

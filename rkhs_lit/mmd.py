@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 58e53ce8461fc072
+# Cells: 520e4513bcd6da7a
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -52,6 +52,7 @@ def _samples(kernel, X, Y, least):
     """A kernel with the same differences of features, and both samples
     as it wants them (:prf:ref:`lem-features-moved`)."""
     _space(kernel)
+    check.same_columns(X, Y)
     prepared = []
     for name, points in (("X", X), ("Y", Y)):
         prepared.append(_suited(kernel, points, name))
@@ -76,11 +77,13 @@ def _square(value, size):
     return max(value, 0.0)
 
 
-def _certain(value, xx, yy, xy):
+def _certain(value, xx, yy, xy, kernel, *samples):
     """The value xx + yy - 2 xy, with a warning if the rounding errors of
-    these averages leave it in doubt."""
+    these averages leave it in doubt beside the spread of the features."""
     errors = 4 * np.finfo(float).eps * np.abs([xx, yy, xy, xy])
-    return check.certain(value, float(errors.sum()), "MMD²")
+    spread = max(kernel._diag(Z).mean() - mean
+                 for Z, mean in zip(samples, (xx, yy)))
+    return check.certain(value, float(errors.sum()), "MMD²", spread)
 
 
 # %% [4] The code
@@ -115,7 +118,8 @@ def mmd2_biased(kernel: Kernel, X, Y) -> float:
     kernel, X, Y = _samples(kernel, X, Y, 1)
     xx, yy, xy = _mean(kernel, X), _mean(kernel, Y), _mean(kernel, X, Y)
     size = max(abs(xx), abs(yy), abs(xy))
-    return _certain(_square((xx - xy) + (yy - xy), size), xx, yy, xy)
+    return _certain(_square((xx - xy) + (yy - xy), size), xx, yy, xy,
+                    kernel, X, Y)
 
 
 # %% [5] The code
@@ -174,7 +178,7 @@ def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     kernel, X, Y = _samples(kernel, X, Y, 2)
     xx, yy = (_mean(kernel, Z, distinct=True) for Z in (X, Y))
     xy = _mean(kernel, X, Y)
-    return _certain((xx - xy) + (yy - xy), xx, yy, xy)
+    return _certain((xx - xy) + (yy - xy), xx, yy, xy, kernel, X, Y)
 
 
 # %% [7] Rounding must not break ties

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a5cfa7649fdb6752
+# Cells: c91b673015d954fa
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 from collections.abc import Callable, Sequence
@@ -56,6 +56,7 @@ def _joined(a, b):
     if isinstance(a, Pairs) and isinstance(b, Pairs):
         return Pairs(_joined(a.first, b.first),
                      _joined(a.second, b.second))
+    check.same_columns(a, b)
     numeric = [isinstance(p, np.ndarray) and p.dtype.kind in "biuf"
                for p in (a, b)]
     if not any(numeric):
@@ -67,7 +68,7 @@ def _joined(a, b):
     if a.shape[1:] != b.shape[1:]:
         raise ValueError("points must have one dimension, got "
                          f"{a.shape[1:]} and {b.shape[1:]}")
-    return np.concatenate([a, b])
+    return check.with_columns(np.concatenate([a, b]), a)
 
 
 # %% [4] The type `RKHSFunction`
@@ -92,18 +93,18 @@ class _VectorSpace:
     def __mul__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
-        if not np.isfinite(float(c)):
-            raise ValueError(f"the factor must be finite, got {c}")
-        return replace(self, weights=float(c) * self.weights)
+        c = check.number(c, "the factor")
+        return replace(self, weights=c * self.weights)
 
     __rmul__ = __mul__
 
     def __truediv__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
-        if not np.isfinite(float(c)) or c == 0:
-            raise ValueError(f"the divisor must not be {c}")
-        return replace(self, weights=self.weights / float(c))
+        if (c := check.number(c, "the divisor")) == 0:
+            raise ValueError("the divisor must not be 0")
+        with np.errstate(over="ignore"):  # infinite weights are refused
+            return replace(self, weights=self.weights / c)
 
     def __neg__(self):
         return -1 * self
@@ -430,7 +431,7 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
 # %% [14] From a space to its kernel
 def _basis_values(basis, p):
     listed = isinstance(basis, (list, tuple)) and len(basis) == p
-    functions = basis if listed else [basis]
+    functions = [*basis] if listed else [basis]
     if not all(map(callable, functions)):
         raise ValueError(f"basis must be a function, or a list of {p} "
                          "functions to match gram")
@@ -440,7 +441,8 @@ def _basis_values(basis, p):
                 X[0], (Real, list, np.ndarray)):
             X = np.asarray(X)
         n = len(X)
-        columns = [np.asarray(b(X), dtype=float) for b in functions]
+        columns = [check.plain_array(b(X), "basis").astype(float)
+                   for b in functions]
         for column in columns:
             if column.ndim not in (1, 2) or len(column) != n:
                 raise ValueError(f"basis must give one row for each of {n} "

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d78b8bf56707f99b
+# Cells: bc069070b0408770
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -364,7 +364,7 @@ def _slope(X, W, Z):
 
 
 # %% [14] The way back: pre-images
-def _uphill(X, W, Z, tol, max_steps):
+def _uphill(X, W, Z, tol, max_steps, where):
     """From each row of Z up to a stationary point of its function."""
     Z, rows = Z.copy(), np.arange(len(Z))
     caution = 2 * np.exp(-1.5) * np.maximum(-W, 0).sum(axis=1)
@@ -378,7 +378,7 @@ def _uphill(X, W, Z, tol, max_steps):
         if left == 0:
             raise ValueError(f"max_steps must be larger: after {max_steps} "
                              f"steps {going.sum()} of {len(Z)} points "
-                             "still move")
+                             f"still move{where(rows[going][0])}")
         rows, f, slope, positive, error, D = (
             a[going] for a in (rows, f, slope, positive, error, D))
         step, safe = slope / D[:, None], positive + caution[rows]
@@ -405,9 +405,29 @@ def _bend(step, slope, new, caution):
 
 
 # %% [15] The way back: pre-images
-def _modes(kernel, X, W, Z, tol, max_steps, wanted):
+def _higher(X, w, z, tol):
+    """From a stationary point z of a function, a step in the direction
+    in which it bends upwards most, or None if it does so in none."""
+    P = w * np.exp(-squared_distances(z[None], X)[0] / 2)
+    f, d, near = P.sum(), len(z), P != 0
+    A = X[near] - z
+    (mu,), e = eigh((A.T * P[near]) @ A - f * np.eye(d),
+                    subset_by_index=[d - 1, d - 1])
+    t = 1.0
+    while mu > tol * f and mu * t**2 / 4 > _NOISE:
+        ends = z + t * np.outer([1, -1], e * _signs(e))
+        values = _slope(X, w, ends)[0]
+        if values.max() >= f + mu * t**2 / 4:
+            return ends[values.argmax()]
+        t /= 2
+    return None
+
+
+# %% [16] The way back: pre-images
+def _modes(kernel, X, W, Z, tol, max_steps, wanted, where=lambda j: ""):
     """Pre-images of the functions with weights W[j] at the points X, from
-    the starts Z[j]. An error says what was wanted of the functions."""
+    the starts Z[j]. An error says what was wanted of the functions, and
+    where this failed."""
     sigma = kernel.sigma
     with np.errstate(over="ignore"):
         X, Z = X / sigma, Z / sigma
@@ -422,14 +442,24 @@ def _modes(kernel, X, W, Z, tol, max_steps, wanted):
     if lost.size:
         at_points = gram_dot(Gaussian(1.0), X, None, W[lost].T)
         best = at_points.max(axis=0)
-        if not (np.maximum(best, f[lost]) > 1e-14).all():
-            raise ValueError(f"{wanted}, or no feature is near it")
+        none = lost[np.maximum(best, f[lost]) <= 1e-14]
+        if none.size:
+            raise ValueError(f"{wanted}, or no feature is near it"
+                             f"{where(none[0])}")
         Z[lost] = np.where((best > f[lost])[:, None],
                            X[at_points.argmax(axis=0)], Z[lost])
-    return sigma * _uphill(X, W, Z, tol, max_steps)
+    rows = np.arange(len(Z))
+    while rows.size:
+        Z[rows] = _uphill(X, W[rows], Z[rows], tol, max_steps,
+                          lambda j: where(rows[j]))
+        left = {j: z for j in rows
+                if (z := _higher(X, W[j], Z[j], tol)) is not None}
+        rows = np.array([*left], dtype=int)
+        Z[rows] = [*left.values()] or Z[rows]
+    return sigma * Z
 
 
-# %% [16] The way back: pre-images
+# %% [17] The way back: pre-images
 def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
              max_steps: int = 10_000) -> np.ndarray:
     """A point z whose feature k(z, ·) is near f, by the safeguarded
@@ -451,7 +481,8 @@ def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
     Returns
     -------
     (d,) array
-        A stationary point z of f with f(z) >= f(start).
+        A local maximum z of f with f(z) >= f(start): besides, no
+        eigenvalue of the second derivative exceeds tol f(z) / σ².
 
     Examples
     --------
@@ -473,7 +504,7 @@ def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
                   "f must be positive at start or at one of its points")[0]
 
 
-# %% [17] The way back: pre-images
+# %% [18] The way back: pre-images
 def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
             max_steps: int = 10_000) -> np.ndarray:
     """Pre-images of the projections of features on principal components
@@ -491,6 +522,8 @@ def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
     Returns
     -------
     (m, d) array
+        A ValueError names a row of T whose projection has no pre-image,
+        as that of a point far from the data may have none.
     """
     if not isinstance(pca, PrincipalComponents):
         raise ValueError("pca must be PrincipalComponents, got "
@@ -500,15 +533,16 @@ def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
     wanted = ("T must have projections that are positive at T or at one "
               "of the points of pca")
     return np.vstack([
-        _modes(pca.kernel, X, pca._projections(t), t, tol, max_steps,
-               wanted)
-        for t in np.split(T, range(TILE, len(T), TILE))])
+        _modes(pca.kernel, X, pca._projections(T[a:a + TILE]),
+               T[a:a + TILE], tol, max_steps, wanted,
+               lambda j: f": row {a + j} of T")
+        for a in range(0, len(T), TILE)])
 
 
-# %% [18] The way back: pre-images
+# %% [19] The way back: pre-images
 def _patience(kernel, tol, max_steps, name):
     if not isinstance(kernel, Gaussian):
         raise ValueError(f"{name} must have a Gaussian kernel, got "
                          f"{kernel}")
-    tol = check.positive(tol, "tol")
+    tol = check.tolerance(tol)
     return tol, check.whole(max_steps, "max_steps", 1)

@@ -4,12 +4,11 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9c76dd69a5249593
+# Cells: 14f1b7cbe5519f75
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -452,8 +451,7 @@ def minimize_risk(kernel: Kernel, X, y, loss: Loss | str, lam: float, *,
     X = as_sequence(X)
     blank = RKHSFunction(kernel, X, np.zeros(len(X)))
     problem = _problem(y, len(X), loss, lam)
-    if not (isinstance(tol, Real) and 0 < tol < 1):
-        raise ValueError(f"tol must be between 0 and 1, got {tol!r}")
+    tol = check.tolerance(tol)
     Q = _scaled_gram(kernel, blank.points, problem)
     if not problem.a.any():
         return blank                               # all y are zero

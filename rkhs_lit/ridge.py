@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b84126427b7e04fc
+# Cells: 8e444643cb3613a1
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -30,13 +30,8 @@ _MAX = float(np.finfo(float).max)
 
 
 def _penalty(lam, name="lam"):
-    if not (isinstance(lam, Real) and 0 < lam <= _MAX
-            and float(lam) > 0):
-        limit = ("; for the limit 0 see interpolate" if name == "lam"
-                 else "")
-        raise ValueError(f"{name} must be a positive finite number, got "
-                         f"{lam!r}{limit}")
-    return float(lam)
+    return check.positive(
+        lam, name, " (for the limit 0 see interpolate)" * (name == "lam"))
 
 
 def _size(K):
@@ -330,11 +325,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
 
 # %% [10] The code
 def _indices(index, n, name, least=1):
-    try:
-        index = np.asarray(index)
-    except ValueError:
-        raise ValueError(f"{name} must be a list of whole numbers, got "
-                         f"{index!r}") from None
+    index = check.plain_array(index, name)
     if index.shape == (0,) and least == 0:
         index = index.astype(int)
     elif index.ndim != 1 or not index.size or index.dtype.kind not in "iu":

@@ -4,11 +4,10 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 384eb1450621ec45
+# Cells: 4ff996c8eca11721
 
 # %% [1] Support vector machines: the widest street between two classes
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -23,10 +22,7 @@ from rkhs_lit.moore_aronszajn import RKHSFunction, _function, _space
 
 # %% [2] From the theorem to the function
 def _labels(y, n):
-    try:
-        given = np.asarray(y)
-    except ValueError:
-        given = np.empty(0)
+    given = check.plain_array(y, "y")
     if given.shape != (n,):
         raise ValueError(f"y must be one label for each of {n} points, got "
                          f"shape {np.shape(given)}")
@@ -433,10 +429,8 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
 # %% [16] From the theorem to the function
 def _price(C, offset):
     _truth(offset)
-    if not isinstance(C, Real) or not C > 0:
-        raise ValueError("C must be a positive number, or np.inf for a "
-                         f"hard margin, got {C!r}")
-    return float(C)
+    return check.positive(C, "C", ", or np.inf for a hard margin",
+                          infinite=True)
 
 
 def _truth(offset):
@@ -546,10 +540,10 @@ def _cap(nu, y, offset):
     _truth(offset)
     least, n = min((y > 0).sum(), (y < 0).sum()), len(y)
     most = float(2 * least / n) if offset else 1.0
-    if not isinstance(nu, Real) or not 0 < nu <= most * (1 + 1e-12):
-        raise ValueError(f"nu must be positive and at most {most:.6g} for "
-                         f"these labels, got {nu!r}")
-    return (2.0 if offset else 1.0) / (float(nu) * n)
+    wanted = f" of at most {most:.6g} for these labels"
+    if (nu := check.positive(nu, "nu", wanted)) > most * (1 + 1e-12):
+        raise ValueError(f"nu must be a positive number{wanted}, got {nu}")
+    return (2.0 if offset else 1.0) / (nu * n)
 
 
 def _scaled(kernel, X, y, Q, size, u, cap, rho, b, nu):

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import rkhs_lit as r
 from hypothesis import given
 from hypothesis import strategies as st
 from rkhs_lit import (
@@ -21,13 +22,16 @@ from rkhs_lit import (
     generator,
     nonnegative,
     number,
+    plain_array,
     positive,
     positives,
     real_array,
+    same_columns,
     tolerance,
     vector,
     whole,
     width,
+    with_columns,
 )
 
 NARROW = [np.uint8, np.int8, np.int16, np.int32, np.float16, np.float32, np.longdouble]
@@ -134,7 +138,7 @@ MASKED = np.ma.array([[1.0], [2.0]], mask=[[False], [True]])
         (["1", "2"], "real numbers"),
         ([1j], "real numbers"),
         ([None], "real numbers"),
-        ([10**400], "real numbers"),
+        ([10**400], "finite"),
         ([np.longdouble("1e400")], "finite"),
         ([np.nan], "finite"),
         ([[0.0, 1.0], [2.0, np.inf]], r"row 1|entry \[1, 1\]"),
@@ -215,6 +219,292 @@ def test_a_result_that_overflows_is_an_error():
     assert finite(2.0, "the kernel") == 2.0
     with pytest.raises(ValueError, match="the kernel gave a value that is not finite"):
         finite(np.array([1.0, np.inf]), "the kernel")
+
+
+def test_an_infinite_number_is_taken_only_where_it_is_asked_for():
+    """def-numbers."""
+    assert positive(np.float32(np.inf), "C", infinite=True) == np.inf
+    for bad in (10**400, -np.inf, np.nan, 0):
+        with pytest.raises(ValueError, match="^C must be a positive number"):
+            positive(bad, "C", infinite=True)
+
+
+def test_lists_of_fractions_become_floats():
+    """def-points: also among whole numbers, and in rows."""
+    quarters = [[Fraction(1, 4), 2], [3, Fraction(3, 4)]]
+    for read in (as_points, plain_array):
+        array = read(quarters, "X")
+        assert array.dtype == float and array.tolist() == [[0.25, 2.0], [3.0, 0.75]]
+    assert plain_array([1j], "a").dtype == complex
+
+
+# -- every function reads its arguments through these doors ----------------
+
+X = 20 * np.random.default_rng(0).normal(size=(12, 1))
+Y = X + np.random.default_rng(1).normal(size=(12, 1))
+y, labels = np.sin(X[:, 0] / 20), np.tile([1.0, -1.0], 6)
+k = r.Gaussian(20.0)
+prior = r.mean_embedding(k, Y[:5])
+fit = r.ridge(k, X, y, 1.0)
+C = r.cross_covariance(k, k, X, Y)
+K = k(X)
+
+
+def low_rank(c=1.0):
+    return r.LowRank(np.ones((3, 1)), np.ones((3, 1)))
+
+
+PARAMETERS = {
+    "Gaussian": (20, lambda c: r.Gaussian(c)(X)),
+    "Laplace": (20, lambda c: r.Laplace(c)(X)),
+    "Sinc": (20, lambda c: r.Sinc(c)(X)),
+    "BSpline": (20, lambda c: r.BSpline(c)(X)),
+    "Polynomial c": (20, lambda c: r.Polynomial(2, c)(X)),
+    "Polynomial degree": (20, lambda c: r.Polynomial(c, 1.0)(X / 20)),
+    "power": (20, lambda c: (k**c)(X)),
+    "multiple": (20, lambda c: (c * r.Polynomial(3))(X)),
+    "Sigmoid": (20, lambda c: r.Sigmoid(c, c)(X / 1000)),
+    "Matern sigma": (20, lambda c: r.Matern(2.5, c)(X)),
+    "Matern nu": (20, lambda c: r.Matern(c, 20.0)(X)),
+    "JacobiTheta": (20, lambda c: r.JacobiTheta(c)(X)),
+    "Taylor": (120, lambda c: r.Taylor([c, c, c])(X)),
+    "Taylor radius": (20, lambda c: r.Taylor(lambda n: 20.0**-n, c)(X / 50)),
+    "FourierKernel": (120, lambda c: r.FourierKernel([c, c, c])(X)),
+    "FourierKernel function": (120, lambda c: r.FourierKernel(lambda n: c, 5)(X)),
+    "polynomial_features": (20, lambda c: r.polynomial_features(X, 3, c)),
+    "gaussian_features": (20, lambda c: r.gaussian_features(X, c, 4)),
+    "gaussian_bumps": (20, lambda c: r.gaussian_bumps(X, X, c)),
+    "gaussian_derivative": (20, lambda c: r.gaussian_derivative(X, c)),
+    "hermite_eigensystem": (20, lambda c: r.hermite_eigensystem(c, c, 5).functions(X)),
+    "eigensystem": (2, lambda c: r.eigensystem(k, X, np.ones(12), c).eigenvalues),
+    "integral_operator": (20, lambda c: r.integral_operator(k, X, [c] * 12, np.ravel).weights),
+    "rff_variance": (100, lambda c: r.rff_variance(r.Gaussian(c), X, Y, c)),
+    "random_fourier_features": (
+        100,
+        lambda c: r.random_fourier_features(k, c, dim=1, rng=0)(X),
+    ),
+    "ridge": (20, lambda c: r.ridge(k, X, y, c).weights),
+    "ridge_path": (20, lambda c: r.ridge_path(k, X, y, [c]).weights),
+    "leave_one_out": (20, lambda c: r.leave_one_out(k, X, y, c)),
+    "smoother_matrix": (20, lambda c: r.smoother_matrix(k, X, c)),
+    "gp_posterior": (20, lambda c: r.gp_posterior(k, X, y, c, X[:3])[0]),
+    "minimize_risk": (20, lambda c: r.minimize_risk(k, X, y, r.Loss("huber", c), c).weights),
+    "duality_gap": (20, lambda c: r.duality_gap(fit, y, "squared", c)),
+    "kernel_pca": (3, lambda c: r.kernel_pca(k, X, c).weights),
+    "preimage": (20, lambda c: r.preimage(prior, c)),
+    "svm": (20, lambda c: r.svm(k, X, labels, c).alpha),
+    "nu_svm": (1, lambda c: r.nu_svm(k, X, labels, c).alpha),
+    "c * f": (20, lambda c: (c * fit).weights),
+    "f / c": (20, lambda c: (fit / c).weights),
+    "c * A": (20, lambda c: np.asarray((c * C).weights)),
+    "A / c": (20, lambda c: np.asarray((C / c).weights)),
+    "c * W": (20, lambda c: np.asarray(low_rank() * c)),
+    "W / c": (20, lambda c: np.asarray(low_rank() / c)),
+    "regularised_solve": (
+        20,
+        lambda c: r.regularised_solve(r.cross_covariance(k, k, X, X), prior, c).weights,
+    ),
+    "GaussianEmbedding": (20, lambda c: r.GaussianEmbedding(k, c, c)(X)),
+    "permutation_pvalue": (20, lambda c: r.permutation_pvalue(c, np.arange(40))),
+    "conditional_hsic": (20, lambda c: r.conditional_hsic(K, K, k(Y), c)),
+    "conditional_embedding": (
+        20,
+        lambda c: r.conditional_embedding(k, k, X, Y, c)(X[0]).weights,
+    ),
+    "kernel_sum_rule": (20, lambda c: r.kernel_sum_rule(k, k, X, Y, prior, c).weights),
+    "kernel_bayes_rule": (
+        20,
+        lambda c: r.kernel_bayes_rule(k, k, X, Y, prior, c, c)(X[0]).weights,
+    ),
+    "KernelBayesFilter": (
+        20,
+        lambda c: r.KernelBayesFilter(k, k, X, Y, c, c).filter(Y[:3]).weights,
+    ),
+    "validate_filter": (
+        20,
+        lambda c: r.validate_filter([(k, k)], X, Y, [c], [c], held_out=3).errors,
+    ),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_parameter_of_any_type_gives_the_result_of_the_float(name):
+    """def-numbers: every public parameter, and no warning of a narrow type."""
+    value, call = PARAMETERS[name]
+    wanted = call(float(value))
+    for kind in (int, Fraction, *NARROW):
+        assert np.allclose(call(kind(value)), wanted, rtol=1e-12, atol=0), kind
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_numbers_that_no_float_can_hold_are_refused_in_words(name):
+    """def-numbers: no bare OverflowError, UFuncTypeError or ZeroDivisionError."""
+    for bad in (10**400, -(10**400), 10**5000, Fraction(10**400), np.nan):
+        with pytest.raises(ValueError, match="must"):
+            PARAMETERS[name][1](bad)
+
+
+def masked(values):
+    array = np.ma.array(np.array(values, dtype=float))
+    array[(0,) * array.ndim] = np.ma.masked
+    return array
+
+
+P, q, ones = np.eye(3), np.ones(3), np.ones(12)
+embedding = r.conditional_embedding(k, k, X, Y, 1.0)
+posterior = r.kernel_bayes_rule(k, k, X, Y, prior, 1.0, 1.0)
+trained = r.KernelBayesFilter(k, k, X, Y, 1.0, 1.0)
+ARRAYS = {
+    "svm y": (lambda a: r.svm(k, X, a, 1.0), labels),
+    "nu_svm y": (lambda a: r.nu_svm(k, X, a, 0.5), labels),
+    "svm X": (lambda a: r.svm(k, a, labels, 1.0), X),
+    "riesz gram": (lambda a: r.riesz_representer(a, q), P),
+    "riesz values": (lambda a: r.riesz_representer(P, a), q),
+    "solve_qp P": (lambda a: r.solve_qp(a, q), P),
+    "solve_qp q": (lambda a: r.solve_qp(P, a), q),
+    "solve_qp A": (lambda a: r.solve_qp(P, q, a, [1.0]), np.ones((1, 3))),
+    "solve_qp b": (lambda a: r.solve_qp(P, q, np.ones((1, 3)), a), np.ones(1)),
+    "solve_qp lower": (lambda a: r.solve_qp(P, q, lower=a), q),
+    "solve_qp upper": (lambda a: r.solve_qp(P, q, upper=a), q),
+    "eigensystem weights": (lambda a: r.eigensystem(k, X, a), ones),
+    "integral_operator": (lambda a: r.integral_operator(k, X, a, np.ravel), ones),
+    "integrand": (lambda a: r.integral_operator(k, X, ones, lambda x: a), ones),
+    "spectral_inner a": (lambda a: r.spectral_inner(a, q, q), q),
+    "spectral_inner b": (lambda a: r.spectral_inner(q, a, q), q),
+    "spectral_inner prices": (lambda a: r.spectral_inner(q, q, a), q),
+    "spectral_norm": (lambda a: r.spectral_norm(a, q), q),
+    "FourierKernel": (r.FourierKernel, q),
+    "Taylor": (r.Taylor, q),
+    "Conjugated": (lambda a: r.Conjugated(k, lambda x: a)(X), ones),
+    "kernel_from_basis": (lambda a: r.kernel_from_basis(lambda x: a, [[1.0]])(X), X),
+    "leave_fold_out": (
+        lambda a: r.leave_fold_out(k, X, y, 1.0, [a, np.arange(6, 12)]),
+        np.arange(6),
+    ),
+    "LowRank": (lambda a: low_rank() @ a, q),
+    "conditional embedding called": (embedding, X[0]),
+    "conditional expectation": (lambda a: embedding.expectation(np.ravel, a), X),
+    "posterior called": (posterior, X[0]),
+    "filter": (trained.filter, Y),
+    "step": (trained.step, Y[0]),
+    "Delta": (r.Delta(), X),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("form", [lambda a: a, list], ids=["array", "list"])
+def test_masked_entries_are_data_nowhere(name, form):
+    """def-points: as an array, and as a list with a masked entry."""
+    call, values = ARRAYS[name]
+    call(values)
+    with pytest.raises(ValueError, match="masked"):
+        call(form(masked(values)))
+
+
+TOLERANCES = {
+    "pivoted_cholesky": lambda t: r.pivoted_cholesky(k, X, tol=t),
+    "coco": lambda t: r.coco(k, k, X, Y, tol=t),
+    "coco_test": lambda t: r.coco_test(k, k, X, Y, n_permutations=9, rng=0, tol=t),
+    "kernel_sum_rule": lambda t: r.kernel_sum_rule(k, k, X, Y, prior, 1.0, tol=t),
+    "kernel_chain_rule": lambda t: r.kernel_chain_rule(k, k, X, Y, prior, 1.0, tol=t),
+    "kernel_bayes_rule": lambda t: r.kernel_bayes_rule(k, k, X, Y, prior, 1.0, 1.0, tol=t),
+    "KernelPosterior": lambda t: r.KernelPosterior(k, k, X, Y, y, 1.0, tol=t),
+    "validate_bayes_rule": lambda t: r.validate_bayes_rule(
+        k, k, X, Y, prior, [1.0], [1.0], folds=2, rng=0, tol=t
+    ),
+    "KernelBayesFilter": lambda t: r.KernelBayesFilter(k, k, X, Y, 1.0, 1.0, tol=t),
+    "riesz_representer": lambda t: r.riesz_representer(P, q, tol=t),
+    "minimize_risk": lambda t: r.minimize_risk(k, X, y, "squared", 1.0, tol=t),
+    "preimage": lambda t: r.preimage(prior, 0.0, tol=t),
+    "denoise": lambda t: r.denoise(r.kernel_pca(k, X, 2), X, tol=t),
+    "hsic_unmix": lambda t: r.hsic_unmix(k, np.hstack([X, Y]), np.eye(2), tol=t),
+}
+
+
+@pytest.mark.parametrize("name", TOLERANCES)
+def test_a_tolerance_of_one_or_more_is_refused(name):
+    """def-numbers: what is smaller than the largest would be dropped."""
+    TOLERANCES[name](1e-3)
+    for bad in (1, 1.5, np.float32(2), np.inf, -0.1, np.nan):
+        with pytest.raises(ValueError, match="tol must be a number between 0 and 1"):
+            TOLERANCES[name](bad)
+
+
+class Table(Frame):
+    """A data frame of numbers, in the columns' own order."""
+
+    def __init__(self, **columns):
+        super().__init__(**columns)
+        self.values = self.values.astype(float)
+
+    def __len__(self):
+        return len(self.values)
+
+
+a, b = np.random.default_rng(2).normal(size=(2, 12))
+MEETINGS = {
+    "Gaussian": lambda A, B: k(A, B),
+    "Matern": lambda A, B: r.Matern(1.5, 1.0)(A, B),
+    "Linear": lambda A, B: r.Linear()(A, B),
+    "BSpline": lambda A, B: r.BSpline(1.0)(A, B),
+    "Delta": lambda A, B: r.Delta()(A, B),
+    "FunctionKernel": lambda A, B: r.FunctionKernel(lambda x, z: float(x @ z))(A, B),
+    "sum": lambda A, B: (k + r.Delta())(A, B),
+    "TensorProduct": lambda A, B: r.TensorProduct(k, k)(r.Pairs(A, y), r.Pairs(B, y)),
+    "squared_distances": r.squared_distances,
+    "gram_dot": lambda A, B: r.gram_dot(k, A, B, y),
+    "ridge": lambda A, B: r.ridge(k, A, y, 1.0)(B),
+    "gp_posterior": lambda A, B: r.gp_posterior(k, A, y, 1.0, B)[0],
+    "svm": lambda A, B: r.svm(k, A, labels, 1.0).decision(B),
+    "kernel_pca": lambda A, B: r.kernel_pca(k, A, 2).transform(B),
+    "denoise": lambda A, B: r.denoise(r.kernel_pca(k, A, 2), B),
+    "nystrom_features": lambda A, B: r.nystrom_features(k, A)(B),
+    "mmd": lambda A, B: r.mmd2_biased(k, A, B),
+    "mmd of labels": lambda A, B: r.mmd2_biased(r.Delta(), A, B),
+    "f + g": lambda A, B: (r.mean_embedding(k, A) + r.mean_embedding(k, B)).weights,
+    "f + g of labels": lambda A, B: (
+        r.mean_embedding(r.Delta(), A) + r.mean_embedding(r.Delta(), B)
+    ).weights,
+    "operator": lambda A, B: r.cross_covariance(k, k, A, y)(prior)(B),
+    "conditional_embedding": lambda A, B: r.conditional_embedding(
+        k, k, A, y, 1.0
+    ).expectation(np.ravel, B),
+    "kernel_sum_rule": lambda A, B: r.kernel_sum_rule(
+        k, k, y, A, r.mean_embedding(k, B), 1.0
+    ).weights,
+    "filter": lambda A, B: r.KernelBayesFilter(k, k, y, A, 1.0, 1.0).filter(B).weights,
+    "next states": lambda A, B: r.KernelBayesFilter(
+        k, k, A, y, 1.0, 1.0, next_states=B
+    ).filter(y[:2]).weights,
+}
+
+
+@pytest.mark.parametrize("name", MEETINGS)
+def test_columns_in_another_order_are_refused_where_two_frames_meet(name):
+    """def-points: at once, or long after the first one was read."""
+    meet, plain = MEETINGS[name], np.column_stack([a, b])
+    wanted = meet(plain, plain + 0.0)
+    same = meet(Table(a=a, b=b), Table(a=a, b=b))
+    assert np.allclose(same, wanted) and type(same) is type(wanted)
+    assert np.allclose(meet(Table(a=a, b=b), plain), wanted)
+    for other in (Table(b=b, a=a), Table(a=a, c=b)):
+        with pytest.raises(ValueError, match="the same columns in the same order"):
+            meet(Table(a=a, b=b), other)
+
+
+def test_names_of_columns_stay_with_points_and_leave_with_computation():
+    """def-points."""
+    points = as_points(Table(a=a, b=b))
+    assert points[3:].columns == points.copy().columns == ("a", "b")
+    for computed in (2 * points, points @ points.T, points.sum(axis=0), points**2):
+        assert type(computed) is np.ndarray
+    np.add(points, 1.0, out=points)
+    assert np.array_equal(points, np.column_stack([a, b]) + 1)
+    with pytest.raises(ValueError, match="same columns"):
+        same_columns(points, with_columns(np.ones((2, 2)), Table(b=b, a=a)))
+    same_columns(points, np.ones((2, 2)))
 
 
 @given(st.integers(1, 6), st.integers(0, 2**32 - 1), st.floats(1e-12, 0.1))

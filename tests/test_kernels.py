@@ -2,6 +2,10 @@
 
 import math
 import pickle
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
@@ -35,6 +39,7 @@ from rkhs_lit import (
     Polynomial,
     Power,
     Product,
+    RKHSFunction,
     Scaled,
     Sigmoid,
     Sinc,
@@ -43,11 +48,18 @@ from rkhs_lit import (
     TensorProduct,
     as_points,
     as_sequence,
+    cross_covariance,
+    embedding_error,
     gaussian_bumps,
     gaussian_features,
     gram_dot,
+    hs_norm,
+    hsic,
     is_positive_definite,
     lag_vectors,
+    mean_embedding,
+    mmd2_unbiased,
+    norm,
     normalised,
     polynomial_features,
     reduce_tiles,
@@ -1077,3 +1089,146 @@ def test_two_counters_of_substrings_are_one_kernel():
     one, other = FeatureKernel(substrings(2)), FeatureKernel(substrings(2))
     assert one == other != FeatureKernel(substrings(3))
     assert "substrings(2)" in repr(one) and pickle.loads(pickle.dumps(one)) == one
+
+
+@pytest.mark.parametrize("n", [1, 2, 30, 256, 257, 300, 600])
+def test_a_function_is_called_for_half_of_a_gram_matrix_and_a_sample(n):
+    """def-kernel: at every size, n (n + 1) / 2 calls and at most n / 2 more a tile."""
+    calls = Counter()
+
+    def k(x, y):
+        calls[x, y] += 1
+        return min(x, y)
+
+    points = list(range(1, n + 1))
+    K = FunctionKernel(k)(points)
+    assert np.array_equal(K, np.minimum.outer(points, points))
+    tiles = math.ceil(n / 256)
+    assert sum(calls.values()) <= n * (n + 1) / 2 + n * tiles
+
+
+def asymmetric(x, y):
+    return float(np.exp(-abs(x - y)) * (1 + 0.01 * (x > y)))
+
+
+@pytest.mark.parametrize("n", [2, 3, 256, 257, 520])
+@pytest.mark.parametrize("points", [list, np.array], ids=["list", "array"])
+def test_an_asymmetric_function_is_refused_at_every_size(n, points):
+    """def-kernel: 257 points come in tiles, 256 do not."""
+    k, x = FunctionKernel(asymmetric), points(np.linspace(0, 1, n))
+    for use in (
+        lambda: k(x),
+        lambda: k(x[: n // 2], x[n // 2 :]),
+        lambda: (2 * k + Delta())(x),
+        lambda: gram_dot(k, x, None, np.ones(n)),
+        lambda: gram_dot(k, x, x[:1], np.ones(1)),
+    ):
+        with pytest.raises(ValueError, match="function must be symmetric"):
+            use()
+
+
+@pytest.mark.parametrize("n", [60, 300])
+def test_an_asymmetric_function_is_refused_by_sums_over_tiles(n):
+    """prop-tiles: hsic, mmd and embedding_error never make the whole matrix."""
+    k, x = FunctionKernel(asymmetric), np.linspace(0, 1, n)
+    for use in (
+        lambda: hsic(k, Gaussian(1.0), x, x),
+        lambda: mmd2_unbiased(k, x, x + 0.5),
+        lambda: embedding_error(k, x),
+        lambda: norm(mean_embedding(k, x)),
+        lambda: hs_norm(cross_covariance(k, Gaussian(1.0), x, x)),
+    ):
+        with pytest.raises(ValueError, match="function must be symmetric"):
+            use()
+
+
+def test_small_values_do_not_hide_an_asymmetry():
+    """def-kernel: symmetric to eight digits of the largest value in the tile."""
+    with pytest.raises(ValueError, match="function must be symmetric"):
+        FunctionKernel(lambda x, y: 1e-12 * asymmetric(x, y))([0.0, 1.0])
+    rounded = FunctionKernel(lambda x, y: x * y * (1 + 1e-15 * (x > y)))
+    assert rounded([1.0, 3.0]).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [[1.0, np.nan], [2.0, 3.0]],
+        np.array([[1.0, 2.0], [np.nan, 3.0]]),
+        [("a", np.nan), ("b", 1.0)],
+        [("a", ("b", np.nan)), "c"],
+        [frozenset([np.nan]), frozenset()],
+        [np.nan, 1.0],
+        np.array(["NaT", "2020-01-01"], dtype="datetime64[D]"),
+    ],
+)
+def test_delta_refuses_what_is_not_equal_to_itself(points):
+    """lem-delta: NaN in a row, in an object, or in a part of one."""
+    with pytest.raises(ValueError, match="^X must not hold NaN"):
+        Delta()(points)
+
+
+def test_a_taylor_kernel_is_fixed_and_equal_to_its_like():
+    """thm-taylor: later changes of the caller's list do not reach it."""
+    mine, array = [1.0, 2.0], np.array([1, 2])
+    k, l = Taylor(mine), Taylor(array)
+    before = k([1.0, 2.0])
+    mine[0] = array[0] = -5
+    assert np.array_equal(k([1.0, 2.0]), before)
+    assert np.array_equal(l([1.0, 2.0]), before)
+    assert k == l == Taylor((1, 2)) != Taylor([1.0, 3.0])
+    assert hash(k) == hash(l) and len({k, l}) == 1
+    f = RKHSFunction(k, [1.0], [1.0]) + RKHSFunction(l, [2.0], [1.0])
+    assert np.array_equal(f([1.0]), before.sum(axis=1)[:1])
+    assert Taylor([1.0], np.float32(np.inf)) == Taylor([1])
+    with pytest.raises(ValueError, match="^radius must be a positive number"):
+        Taylor([1.0], 10**400)
+
+
+SLOW = """
+import time
+from rkhs_lit import reduce_tiles
+
+def visit(total, i, j):
+    print("tile", flush=True)
+    time.sleep(0.2)
+
+reduce_tiles(visit, lambda: 0, 256 * 60, 256 * 60)
+"""
+
+
+def test_an_interrupt_takes_effect_within_a_tile():
+    """prop-tiles: 3600 tiles of 0.2 s take minutes, Ctrl-C ends them."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        for _ in range(3):
+            assert process.stdout.readline() == "tile\n"
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        try:
+            _, errors = process.communicate(timeout=8)
+        finally:
+            process.kill()
+    # With 64 cores the tiles would still take 11 s; one takes 0.2 s.
+    assert time.monotonic() - begin < 9
+    assert "KeyboardInterrupt" in errors and process.returncode != 0
+
+
+def test_an_error_in_one_tile_ends_the_others(monkeypatch):
+    """prop-tiles: at most the tile at hand is finished."""
+    monkeypatch.setattr(module.os, "cpu_count", lambda: 4)
+    visited = []
+
+    def visit(total, i, j):
+        visited.append((i, j))
+        if i.start == 0 and j.start == 256:        # the first of worker 1
+            raise ZeroDivisionError
+        time.sleep(0.02)
+
+    with pytest.raises(ZeroDivisionError):
+        reduce_tiles(visit, lambda: 0, 256 * 20, 256 * 20)
+    assert len(visited) < 40                       # of 400

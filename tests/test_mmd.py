@@ -95,8 +95,8 @@ def test_mmd_is_the_distance_between_the_means_of_explicit_features(m, n, c, see
     assert np.isclose(mmd2_biased(Polynomial(3, c), X, Y), gap @ gap, rtol=1e-9, atol=1e-13 * size)
 
 
-@in_doubt
 @given(arrays(float, (5, 2), elements=NUMBERS), arrays(float, (3, 2), elements=NUMBERS))
+@in_doubt
 def test_mmd_is_the_sum_of_three_block_means(X, Y):
     """eq-mmd-biased, against scikit-learn's Gram matrix."""
     K = rbf_kernel(np.vstack([X, Y]), gamma=0.5 / 0.7**2)
@@ -166,9 +166,8 @@ def test_features_x_see_means_and_features_x_and_square_see_variances():
     shape = np.array([-2.0, 0, 0, 0, 0, 0, 0, 2.0])          # mean 0, variance 1
     assert np.isclose(mmd2_biased(Linear(), x, shifted), 2.25)
     assert np.isclose(mmd2_biased(both, x, shifted), 2.25 + 2.25**2)
-    with pytest.warns(PrecisionWarning):                     # zero up to rounding
-        assert mmd2_biased(Linear(), x, wide) == 0
-        assert mmd2_biased(both, x, shape) < 1e-15
+    assert mmd2_biased(Linear(), x, wide) < 1e-15
+    assert mmd2_biased(both, x, shape) < 1e-15
     assert np.isclose(mmd2_biased(both, x, wide), 9)
     assert mmd2_biased(Gaussian(1.0), x, shape) > 0.01
 
@@ -289,7 +288,6 @@ def test_unbiased_estimate_equals_the_sum_over_distinct_pairs_across_tiles():
         Laplace(1.0)(np.vstack([X, Y])), 530), rtol=1e-10)
 
 
-@in_doubt
 def test_unbiased_estimate_can_be_negative_and_biased_cannot():
     """thm-mmd-unbiased: of a sample with itself."""
     X = samples()[0]
@@ -297,7 +295,6 @@ def test_unbiased_estimate_can_be_negative_and_biased_cannot():
     assert np.isclose(mmd2_unbiased(Gaussian(1.0), X, X), -2 * embedding_error(Gaussian(1.0), X))
 
 
-@in_doubt
 def test_rounding_never_makes_the_biased_estimate_negative():
     """prop-mmd-feature-means: a sample against itself in another order."""
     values = []
@@ -377,9 +374,9 @@ def test_mmd_tends_to_zero_with_weak_convergence_only():
     assert mmd2_biased(k, [0.25], [0.75]) > 0.1
 
 
-@in_doubt
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=6),
        st.lists(st.integers(0, 30), min_size=1, max_size=6))
+@in_doubt
 def test_the_kernel_min_gives_the_area_between_distribution_functions(a, b):
     """prop-mmd-cdf: in whole numbers, and SciPy's energy distance."""
     area = sum((Fraction(sum(x <= u for x in a), len(a)) - Fraction(sum(y <= u for y in b),
@@ -484,7 +481,6 @@ def test_p_values_of_the_test_are_valid_over_all_splits_with_ties():
     assert np.all(np.abs(np.array(p) - exact) < 4 * np.sqrt(0.25 / 40) + 1 / 41)
 
 
-@in_doubt
 @pytest.mark.parametrize("kernel, z", [
     (Gaussian(1e-9), np.random.default_rng(0).normal(size=47)),
     (Linear(), np.full(47, 0.1)),
@@ -802,10 +798,10 @@ def test_bad_samples(function, kernel, X, Y, match):
         function(kernel, X, Y)
 
 
-@in_doubt
 @pytest.mark.parametrize("function", [
     mmd2_biased, lambda *a: mmd_test(*a, n_permutations=5, rng=0).statistic,
 ], ids=["biased", "test"])
+@in_doubt
 def test_a_result_that_overflows_is_refused_and_one_that_does_not_is_found(function):
     """prop-mmd-feature-means at the end of the range: neither inf nor NaN is returned."""
     large = 1.5e308 * Gaussian(1.0)

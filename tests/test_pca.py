@@ -855,6 +855,77 @@ def test_a_function_without_maximum_has_no_pre_image():
         preimage(0 * f, 0.5)
 
 
+@pytest.mark.parametrize("start", [[0.0], [1e-9], [0.3]])
+def test_a_preimage_is_no_minimum(start):
+    """prop-preimage-escape: halfway between two bumps the gradient vanishes."""
+    f = RKHSFunction(Gaussian(1.0), [-3.0, 3.0], [1.0, 1.0])
+    z = preimage(f, start)
+    assert np.isclose(abs(z[0]), 3.0, atol=1e-5)
+    assert f(z)[0] > f([start])[0]
+
+
+def test_a_climb_along_an_axis_of_symmetry_does_not_end_in_a_saddle():
+    """prop-preimage-escape, in the plane, in space, and for a batch."""
+    f = RKHSFunction(Gaussian(1.0), [[-3.0, 0.0], [3.0, 0.0]], [1.0, 1.0])
+    assert np.allclose(abs(preimage(f, [0.0, 2.0])), [3.0, 0.0], atol=1e-4)
+    corners = 3.0 * np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+    g = RKHSFunction(Gaussian(1.0), corners, np.ones(4))
+    for sigma in (1.0, 7.0):
+        h = RKHSFunction(Gaussian(sigma), sigma * corners, np.ones(4))
+        z = preimage(h, np.zeros(3)) / sigma
+        assert np.allclose(abs(z), 3.0, atol=1e-4) and g([z])[0] > 0.99
+    pca = kernel_pca(Gaussian(1.0), corners, 3)
+    Z = denoise(pca, np.vstack([np.zeros((1, 3)), 0.9 * corners]))
+    assert np.allclose(abs(Z), 3.0, atol=1e-4)
+
+
+def test_a_flat_maximum_is_left_in_peace():
+    """cor-preimage-converges: two bumps at the distance 2σ, curvature zero."""
+    for gap in (1.0, 0.9):
+        f = RKHSFunction(Gaussian(1.0), [-gap, gap], [1.0, 1.0])
+        assert np.array_equal(preimage(f, 0.0), [0.0])
+    f = RKHSFunction(Gaussian(1.0), [-1.01, 1.01], [1.0, 1.0])
+    assert abs(preimage(f, 0.0)[0]) > 0.1
+
+
+def test_second_derivative_at_random_preimages_is_nonpositive():
+    """cor-preimage-converges: on a lattice, where symmetric starts are common."""
+    found = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(1, 4))
+        half = rng.integers(-3, 4, size=(3, d)).astype(float)
+        X, w = np.vstack([half, -half]), np.tile(rng.integers(-1, 4, size=3), 2)
+        f = RKHSFunction(Gaussian(1.0), X, w)
+        start = rng.integers(-1, 2, size=d).astype(float)
+        if f([start])[0] < 0.01:
+            continue
+        z = preimage(f, start)
+        P = w * f.kernel(X, z[None])[:, 0]
+        bend = np.linalg.eigvalsh((P * (X - z).T) @ (X - z) - P.sum() * np.eye(d))
+        slope = P @ (X - z)
+        assert bend.max() <= 1e-6 * P.sum()
+        assert abs(slope).max() <= 2e-6 * P.sum() and f([z])[0] >= f([start])[0] - 1e-12
+        found += 1
+    assert found > 80
+
+
+def test_denoise_names_the_row_that_has_no_pre_image():
+    """prop-preimage: without centring a far point is projected on zero."""
+    X = sample(30)
+    pca = kernel_pca(Gaussian(0.5), X, 10, centred=False)
+    T = np.vstack([X] * 10)
+    T[270] = [1e3, 0.0]
+    with pytest.raises(ValueError, match="^T must have projections .*: row 270 of T$"):
+        denoise(pca, T)
+    with pytest.raises(ValueError, match="^max_steps must be larger.*: row 0 of T$"):
+        denoise(pca, X + 0.1, max_steps=1)
+    # With centring the projection of a far point is that of zero.
+    pca = kernel_pca(Gaussian(0.5), X, 10)
+    zero = RKHSFunction(pca.kernel, pca.points, pca._projections([[1e3, 0.0]])[0])
+    assert np.allclose(denoise(pca, [[1e3, 0.0]])[0], preimage(zero), atol=1e-4)
+
+
 def test_denoise_names_its_own_argument_where_a_projection_vanishes():
     """Uncentred, the projection of a point far from all data is zero."""
     pca = kernel_pca(Gaussian(1.0), sample(6), 2, centred=False)

@@ -658,7 +658,7 @@ def test_the_largest_nu_is_feasible_and_more_is_unbounded():
     machine = nu_svm(Gaussian(1.0), X, y, most)
     assert (machine.alpha[y == -s] == machine.C).all()
     assert machine.gap < 1e-12
-    with pytest.raises(ValueError, match=f"^nu must be positive and at most {most:.6g}"):
+    with pytest.raises(ValueError, match=f"^nu must be a positive number of at most {most:.6g}"):
         nu_svm(Gaussian(1.0), X, y, most + 1e-6)
     zero = RKHSFunction(Gaussian(1.0), X[:1], [0.0])
     for rho in (1.0, 100.0):
@@ -839,7 +839,7 @@ def test_one_class_without_offset_is_a_problem_like_any_other():
     assert np.allclose(machine.margins[machine.support], 1) and machine.margins.min() > 1 - 1e-12
     soft = svm(Gaussian(1.0), X, [1, 1, 1], 0.2, offset=False)
     assert (soft.alpha == 0.2).all()
-    with pytest.raises(ValueError, match="^nu must be positive and at most 0"):
+    with pytest.raises(ValueError, match="^nu must be a positive number of at most 0"):
         nu_svm(Gaussian(1.0), X, [1, 1, 1], 0.1)
 
 
@@ -1010,7 +1010,7 @@ def test_bad_C(C):
 @pytest.mark.parametrize("offset", [True, False])
 def test_bad_nu(nu, offset):
     """def-nu-svm."""
-    with pytest.raises(ValueError, match="^nu must be positive and at most 1 "):
+    with pytest.raises(ValueError, match="^nu must be a positive number of at most 1 "):
         nu_svm(Gaussian(1.0), [0.0, 1.0], [-1, 1], nu, offset=offset)
 
 
