@@ -422,24 +422,26 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
         rounding raises a ValueError: the kernel is not positive definite.
     """
     _space(kernel)
-    X, T = as_sequence(X), as_sequence(T, "T")
-    kappa, diagonal = kernel(X, T), kernel.diag(T)
+    X, T = _fixed(as_sequence(X)), as_sequence(T, "T")
+    diagonal = kernel.diag(T)
+    labels = _labels(_joined(X, _fixed(T)))
+    known = np.isin(labels[len(X):], labels[:len(X)])
+    X = _rows(X, np.unique(labels[:len(X)], return_index=True)[1])
+    kappa, roots = kernel(X, T), np.sqrt(np.abs(kernel.diag(X)))
     found = _solve(kernel, X, kappa)
     c = found.coefficients
     # ‖k_t - Σ c_i k_{x_i}‖², whatever c is
     square = diagonal + np.sum(c * (gram_dot(kernel, X, None, c)
                                     - 2 * kappa), axis=0)
-    total = (np.sqrt(np.abs(diagonal))
-             + np.sqrt(np.abs(kernel.diag(X))) @ np.abs(c)) ** 2
+    total = (np.sqrt(np.abs(diagonal)) + roots @ np.abs(c)) ** 2
     if (square < -1e-8 * total).any() or diagonal.min() < 0:
         worst = np.argmin(square + 1e-8 * total)
         raise ValueError("kernel must be positive definite, but at point "
                          f"{worst} of T the square of the distance is "
                          f"{square[worst]:.6g}")
     error = (len(X) + 5) * np.finfo(float).eps * total
-    labels = _labels(_joined(_fixed(X), _fixed(T)))
-    known = np.isin(labels[len(X):], labels[:len(X)])
-    doubt = ((found.hidden > 0) | (square <= error)) & ~known
+    sure = found.rank == np.count_nonzero(roots)
+    doubt = ~known & ((square <= error) | (not sure))
     bound = np.minimum(np.maximum(square, 0.0) + error, diagonal)
     P = np.sqrt(np.where(known, 0.0, np.where(doubt, bound, square)))
     if doubt.any():

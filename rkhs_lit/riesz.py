@@ -95,7 +95,8 @@ def _solve_on_range(S, right, tol):
                       out=np.zeros_like(u))
     hidden, missing = (np.linalg.norm(np.where(part, u, 0), axis=0)
                        for part in (small & ~zero, ~used & ~zero))
-    return s, v[:, zero.all(axis=1)], hidden, missing, noise
+    rank = int(np.count_nonzero(~small))
+    return s, v[:, zero.all(axis=1)], hidden, missing, noise, rank
 
 
 # %% [5] Three numerical decisions
@@ -120,6 +121,7 @@ class GramSolution(NamedTuple):
     hidden: np.ndarray           # share of the values that rounding hides
     missing: np.ndarray          # share of the values that G c misses
     least_norm: np.ndarray       # every representer is at least as long
+    rank: int                    # so many elements are surely independent
     twins: tuple | None          # two equal elements, and the column
 
 
@@ -146,7 +148,7 @@ def gram_solve(gram, values, *, tol: float | None = None) -> GramSolution:
     G, l, tol = _system(gram, values, tol)
     d, S = _scaled_gram(G, tol)
     n, l = len(G), l.reshape(len(G), -1)
-    null, twins = np.empty((n, 0)), None
+    null, rank, twins = np.empty((n, 0)), n, None
     hidden = missing = least = np.zeros(l.shape[1])
     with np.errstate(over="ignore"):
         right = l / d
@@ -156,7 +158,7 @@ def gram_solve(gram, values, *, tol: float | None = None) -> GramSolution:
         right = right / peak
         s = _solve_independent(S, right, tol)
         if s is None:    # the elements may be dependent
-            s, null, hidden, missing, noise = _solve_on_range(
+            s, null, hidden, missing, noise, rank = _solve_on_range(
                 S, right, tol)
             least = peak * missing / np.sqrt(4 * noise or 1)
             size = np.linalg.norm(right, axis=0)
@@ -170,7 +172,7 @@ def gram_solve(gram, values, *, tol: float | None = None) -> GramSolution:
         null = qr(null / d, mode="economic")[0]
         c = c - null @ (null.T @ c)
     return GramSolution(c.reshape(np.shape(values)), hidden, missing,
-                        least, twins)
+                        least, rank, twins)
 
 
 # %% [6] Three numerical decisions
