@@ -68,6 +68,20 @@ def _scaled_gram(G, tol):
 
 
 # %% [4] Three numerical decisions
+class GramSolution(NamedTuple):
+    """What `gram_solve` finds, column by column
+    (:prf:ref:`prop-hidden`)."""
+
+    coefficients: np.ndarray     # c with G c = values
+    hidden: np.ndarray           # share of the values that rounding hides
+    missing: np.ndarray          # share of the values that G c misses
+    least_norm: np.ndarray       # every representer is at least as long
+    rank: int                    # so many directions are surely not zero
+    twins: tuple | None = None   # two equal elements and the column in
+                                 # which their values differ
+
+
+# %% [5] Three numerical decisions
 def _solve_independent(S, right, tol):
     try:
         factor = cho_factor(S)
@@ -78,28 +92,26 @@ def _solve_independent(S, right, tol):
 
 
 def _solve_on_range(S, right, tol):
-    eigenvalues, v = eigh(S)
-    largest = np.abs(eigenvalues).max()
-    if eigenvalues[0] < -tol * largest:
+    lam, v = eigh(S)
+    largest = np.abs(lam).max()
+    if lam[0] < -tol * largest:
         raise ValueError("gram must satisfy a'Ga >= 0 for all a, but "
                          "scaled to unit diagonal it has the eigenvalue "
-                         f"{eigenvalues[0]:.6g}")
-    size = np.linalg.norm(right, axis=0)
-    u = v.T @ right
-    small = (eigenvalues <= tol * largest)[:, None]
-    zero = small & (np.abs(u) <= tol * size)
+                         f"{lam[0]:.6g}")
     noise = (len(S) + 10) * np.finfo(float).eps * largest
-    known = eigenvalues > noise
-    used = known[:, None] & ~zero
-    s = v @ np.divide(u, eigenvalues[:, None], where=used,
-                      out=np.zeros_like(u))
+    u = v.T @ right
+    small = (lam <= tol * largest)[:, None]
+    zero = small & (np.abs(u) <= tol)
+    used = (lam > noise)[:, None] & ~zero
+    s = v @ np.divide(u, lam[:, None], where=used, out=np.zeros_like(u))
     hidden, missing = (np.linalg.norm(np.where(part, u, 0), axis=0)
                        for part in (small & ~zero, ~used & ~zero))
-    rank = int(np.count_nonzero(~small))
-    return s, v[:, zero.all(axis=1)], hidden, missing, noise, rank
+    return GramSolution(s, hidden, missing,
+                        missing / np.sqrt(4 * noise or 1),
+                        int(np.sum(~small))), v[:, zero.all(axis=1)]
 
 
-# %% [5] Three numerical decisions
+# %% [6] Three numerical decisions
 def _contradiction(G, l):
     """Places of two equal rows of G with unequal values, or None."""
     _, first, group = np.unique(G, axis=0, return_index=True,
@@ -113,18 +125,16 @@ def _contradiction(G, l):
     return int(twin[j]), int(j), int(column)
 
 
-class GramSolution(NamedTuple):
-    """What `gram_solve` finds, column by column
-    (:prf:ref:`prop-hidden`)."""
-
-    coefficients: np.ndarray     # c with G c = values
-    hidden: np.ndarray           # share of the values that rounding hides
-    missing: np.ndarray          # share of the values that G c misses
-    least_norm: np.ndarray       # every representer is at least as long
-    rank: int                    # so many elements are surely independent
-    twins: tuple | None          # two equal elements, and the column
+def _unit_columns(right):
+    _check_size(right)
+    peak = np.abs(right).max(axis=0)
+    peak[peak == 0] = 1
+    size = np.linalg.norm(right / peak, axis=0)
+    size[size == 0] = 1
+    return right / peak / size, peak * size
 
 
+# %% [7] Three numerical decisions
 def gram_solve(gram, values, *, tol: float | None = None) -> GramSolution:
     """Solve G c = l for a Gram matrix of any condition, and say what
     rounding leaves in doubt (:prf:ref:`prop-hidden`).
@@ -147,35 +157,54 @@ def gram_solve(gram, values, *, tol: float | None = None) -> GramSolution:
     """
     G, l, tol = _system(gram, values, tol)
     d, S = _scaled_gram(G, tol)
-    n, l = len(G), l.reshape(len(G), -1)
-    null, rank, twins = np.empty((n, 0)), n, None
-    hidden = missing = least = np.zeros(l.shape[1])
+    l, null = l.reshape(len(G), -1), np.empty((len(G), 0))
     with np.errstate(over="ignore"):
-        right = l / d
-        _check_size(right)
-        peak = np.abs(right).max(axis=0)
-        peak[peak == 0] = 1
-        right = right / peak
-        s = _solve_independent(S, right, tol)
-        if s is None:    # the elements may be dependent
-            s, null, hidden, missing, noise, rank = _solve_on_range(
-                S, right, tol)
-            least = peak * missing / np.sqrt(4 * noise or 1)
-            size = np.linalg.norm(right, axis=0)
-            hidden, missing = (np.divide(part, size, where=size > 0,
-                                         out=np.zeros_like(size))
-                               for part in (hidden, missing))
-            twins = _contradiction(G, l)
-        c = s * peak / d
+        right, size = _unit_columns(l / d)
+        none = np.zeros(len(size))
+        found = GramSolution(_solve_independent(S, right, tol), none, none,
+                             none, len(G))
+        if found.coefficients is None:    # they may be dependent
+            found, null = _solve_on_range(S, right, tol)
+            found = found._replace(least_norm=size * found.least_norm,
+                                   twins=_contradiction(G, l))
+        c = found.coefficients * size / d
         _check_size(c)
     if null.size:
         null = qr(null / d, mode="economic")[0]
         c = c - null @ (null.T @ c)
-    return GramSolution(c.reshape(np.shape(values)), hidden, missing,
-                        least, rank, twins)
+    return found._replace(coefficients=c.reshape(np.shape(values)))
 
 
-# %% [6] Three numerical decisions
+# %% [8] Three numerical decisions
+def _judge(found, l):
+    """Refuse what no representer explains; warn of what rounding hides."""
+    def name(j):
+        return f"values[:, {j}]" if found.hidden.size > 1 else "values"
+
+    if found.twins:
+        i, j, column = found.twins
+        a, b = l.reshape(len(l), -1)[[i, j], column]
+        raise ValueError(
+            f"{name(column)} must be equal at equal elements, but at "
+            f"elements {i} and {j} they are {a:.6g} and {b:.6g}: there is "
+            "no representer")
+    j = int(found.missing.argmax())
+    if found.missing[j] > 1e-6:
+        raise ValueError(
+            f"{name(j)} must be those of a bounded functional, but at "
+            "combinations of the elements whose norm is zero up to "
+            "rounding they are not zero: there is no representer of norm "
+            f"below {found.least_norm[j]:.3g}, and whether there is a "
+            "longer one cannot be decided at this precision")
+    j = int(found.hidden.argmax())
+    if found.hidden[j] > 0:
+        warnings.warn(
+            f"{name(j)} at combinations of the elements whose norm is zero "
+            "up to rounding decide the coefficients: none of their digits "
+            "is certain", check.PrecisionWarning, stacklevel=3)
+
+
+# %% [9] Three numerical decisions
 def riesz_representer(gram, values, *,
                       tol: float | None = None) -> np.ndarray:
     """Coefficients of a Riesz representer (:prf:ref:`thm-riesz-gram`).
@@ -208,31 +237,5 @@ def riesz_representer(gram, values, *,
     [-2.  6.]
     """
     found = gram_solve(gram, values, tol=tol)
-    l = np.asarray(values, dtype=float)
-
-    def name(j):
-        return f"values[:, {j}]" if l.ndim == 2 and l.shape[1] > 1 else (
-            "values")
-
-    if found.twins:
-        i, j, column = found.twins
-        a, b = l.reshape(len(l), -1)[[i, j], column]
-        raise ValueError(
-            f"{name(column)} must be equal at equal elements, but at "
-            f"elements {i} and {j} they are {a:.6g} and {b:.6g}: there is "
-            "no representer")
-    j = int(found.missing.argmax())
-    if found.missing[j] > 1e-6:
-        raise ValueError(
-            f"{name(j)} must be those of a bounded functional, but at "
-            "combinations of the elements whose norm is zero up to "
-            "rounding they are not zero: there is no representer of norm "
-            f"below {found.least_norm[j]:.3g}, and whether there is a "
-            "longer one cannot be decided at this precision")
-    j = int(found.hidden.argmax())
-    if found.hidden[j] > 0:
-        warnings.warn(
-            f"{name(j)} at combinations of the elements whose norm is zero "
-            "up to rounding decide the coefficients: none of their digits "
-            "is certain", check.PrecisionWarning, stacklevel=2)
+    _judge(found, np.asarray(values, dtype=float))
     return found.coefficients
