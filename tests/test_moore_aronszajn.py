@@ -1106,7 +1106,7 @@ def test_no_projection_is_wrong_in_silence():
         r = [b - sum(q * d for q, d in zip(row, c)) for row, b in zip(K, v)]
         error, size = (sum(p * q for p, q in zip(u, solve_exactly(K, u))) for u in (r, v))
         counts[doubt] += 1
-        assert doubt or error <= size / 100
+        assert doubt or error < size / 2     # some digit of the norm is right
     assert min(counts) > 10
     # A smooth function on many points is projected without any doubt.
     t = np.linspace(0, 1, 60)
