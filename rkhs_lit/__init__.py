@@ -200,7 +200,11 @@ from rkhs_lit.ridge import (
     ridge_path,
     smoother_matrix,
 )
-from rkhs_lit.riesz import riesz_representer
+from rkhs_lit.riesz import (
+    GramSolution,
+    gram_solve,
+    riesz_representer,
+)
 from rkhs_lit.svm import (
     SVM,
     nu_svm,

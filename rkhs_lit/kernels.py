@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fe7a8a8f732c8467
+# Cells: 1b475ac7797f8e0e
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -76,39 +76,8 @@ def _visible_failure(K, tol):
 
 
 # %% [4] A check that explains itself
-def is_positive_definite(K, tol: float | None = None) -> Definiteness:
-    """Check a matrix, and say why it fails (:prf:ref:`prop-witness`).
-
-    Parameters
-    ----------
-    K : (n, n) array
-    tol : float, optional
-        What counts as zero; by default n times the machine precision
-        times the largest sum of absolute values in a row.
-
-    Returns
-    -------
-    Definiteness
-
-    Examples
-    --------
-    >>> print(is_positive_definite([[1.0, 2.0], [2.0, 1.0]]).reason)
-    K[0, 1]² = 4 exceeds K[0, 0] K[1, 1] = 1
-    """
-    K = as_points(K, "K")
+def _verdict(K, tol):
     n = len(K)
-    if K.shape != (n, n):
-        raise ValueError(f"K must be square, got shape {K.shape}")
-    if tol is None:
-        tol = n * np.finfo(float).eps * np.abs(K).sum(axis=1).max()
-    tol = check.nonnegative(tol, "tol")
-
-    gap = np.abs(K - K.T)
-    if gap.max() > tol:
-        i, j = np.unravel_index(gap.argmax(), K.shape)
-        return Definiteness(
-            False, False, f"K is not symmetric: K[{i}, {j}] = "
-            f"{K[i, j]:.6g}, K[{j}, {i}] = {K[j, i]:.6g}", None, np.nan)
     reason, entries = _visible_failure(K, tol) or ("", np.arange(n))
     part = K[np.ix_(entries, entries)]
     (smallest,), vector = eigh(part, subset_by_index=[0, 0])
@@ -123,7 +92,65 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
                         None, smallest)
 
 
-# %% [5] The type `Kernel`
+def _scaled_verdict(K, tol):
+    """The verdict on DKD, with unit diagonal where K has a large row."""
+    rows, top = np.abs(K).max(axis=1), math.sqrt(K.diagonal().max())
+    d = np.maximum(np.sqrt(np.maximum(K.diagonal(), 0)), rows / top)
+    d[rows <= 4 * tol] = top
+    S = K / d[:, None] / d
+    verdict = _verdict(S, _rounding(S))
+    if verdict:
+        return verdict
+    witness = verdict.witness / d
+    witness /= np.linalg.norm(witness)
+    return Definiteness(False, False, "after scaling " + verdict.reason,
+                        witness, witness @ K @ witness)
+
+
+def _rounding(K):
+    return len(K) * np.finfo(float).eps * np.abs(K).sum(axis=1).max()
+
+
+# %% [5] A check that explains itself
+def is_positive_definite(K, tol: float | None = None) -> Definiteness:
+    """Check a matrix, and say why it fails (:prf:ref:`prop-witness`).
+
+    Parameters
+    ----------
+    K : (n, n) array
+    tol : float, optional
+        What counts as zero; by default n times the machine precision
+        times the largest sum of absolute values in a row, and the
+        matrix scaled to unit diagonal must pass as well.
+
+    Returns
+    -------
+    Definiteness
+
+    Examples
+    --------
+    >>> print(is_positive_definite([[1.0, 2.0], [2.0, 1.0]]).reason)
+    K[0, 1]² = 4 exceeds K[0, 0] K[1, 1] = 1
+    """
+    K = as_points(K, "K")
+    n = len(K)
+    if K.shape != (n, n):
+        raise ValueError(f"K must be square, got shape {K.shape}")
+    zero = _rounding(K) if tol is None else check.nonnegative(tol, "tol")
+
+    gap = np.abs(K - K.T)
+    if gap.max() > zero:
+        i, j = np.unravel_index(gap.argmax(), K.shape)
+        return Definiteness(
+            False, False, f"K is not symmetric: K[{i}, {j}] = "
+            f"{K[i, j]:.6g}, K[{j}, {i}] = {K[j, i]:.6g}", None, np.nan)
+    verdict = _verdict(K, zero)
+    if tol is None and verdict and not verdict.strict and K.any():
+        return _scaled_verdict(K, zero)
+    return verdict
+
+
+# %% [6] The type `Kernel`
 class _Algebra:
     # NumPy numbers must leave ``c * k`` to this class.
     __array_ufunc__ = None
@@ -154,7 +181,7 @@ class _Algebra:
                          "with is_positive_definite")
 
 
-# %% [6] The type `Kernel`
+# %% [7] The type `Kernel`
 TILE = 256
 
 
@@ -213,7 +240,7 @@ class Kernel(_Algebra):
                          for i in range(len(X))])
 
 
-# %% [7] The type `Kernel`
+# %% [8] The type `Kernel`
 class _OnVectors(Kernel):
     def _prepare(self, X, name):
         return as_points(X, name)
@@ -253,7 +280,7 @@ class Linear(_OnVectors):
         return Mapped(self, lambda X: as_points(X) - c)
 
 
-# %% [8] Kernels on documents, strings and anything else
+# %% [9] Kernels on documents, strings and anything else
 def words(document: str) -> Counter:
     """How often each word occurs (:prf:ref:`def-histogram`).
 
@@ -291,7 +318,7 @@ def substrings(p: int) -> Callable[[str], Counter]:
     return _Substrings(check.whole(p, "p", 1))
 
 
-# %% [9] Kernels on documents, strings and anything else
+# %% [10] Kernels on documents, strings and anything else
 def _sparse(rows, column):
     data = [float(v) for row in rows for v in row.values()]
     if not np.isfinite(data).all():
@@ -302,7 +329,7 @@ def _sparse(rows, column):
                      shape=(len(rows), max(1, len(column))))
 
 
-# %% [10] Kernels on documents, strings and anything else
+# %% [11] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
     """Σ_w φ_w(x) φ_w(y) for named features (:prf:ref:`def-histogram`).
@@ -346,7 +373,7 @@ class FeatureKernel(Kernel):
                          for row in X])
 
 
-# %% [11] Kernels on documents, strings and anything else
+# %% [12] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
     """A kernel given by a Python function (:prf:ref:`def-kernel`).
@@ -396,7 +423,7 @@ class FunctionKernel(Kernel):
         return check.finite(values, "function")
 
 
-# %% [12] Kernels on documents, strings and anything else
+# %% [13] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class Delta(Kernel):
     """1 where x = y, 0 elsewhere, on any set (:prf:ref:`lem-delta`).
@@ -437,7 +464,7 @@ def _has_nan(key):
     return key != key
 
 
-# %% [13] The rules as code
+# %% [14] The rules as code
 @dataclass(frozen=True)
 class _Two(Kernel):
     first: Kernel
@@ -469,7 +496,7 @@ def _kernel(k, name):
         raise ValueError(f"{name} must be a Kernel, got {type(k).__name__}")
 
 
-# %% [14] The rules as code
+# %% [15] The rules as code
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Points (x_i, y_i) of a product set (:prf:ref:`thm-product`).
@@ -503,7 +530,7 @@ class Pairs:
         return Pairs(x, y) if isinstance(index, slice) else (x, y)
 
 
-# %% [15] The rules as code
+# %% [16] The rules as code
 class Sum(_Two):
     """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
 
@@ -533,7 +560,7 @@ class Product(_Two):
         return k * l
 
 
-# %% [16] The rules as code
+# %% [17] The rules as code
 class TensorProduct(Product):
     """k1(x, x') k2(y, y') on pairs (:prf:ref:`thm-product`).
 
@@ -554,7 +581,7 @@ class TensorProduct(Product):
                      self.second._prepare(X.second, name))
 
 
-# %% [17] The rules as code
+# %% [18] The rules as code
 class _One(Kernel):
     def __post_init__(self):
         _kernel(self.kernel, "kernel")
@@ -608,7 +635,7 @@ class Power(_One):
         return self.kernel._diag(X) ** self.m
 
 
-# %% [18] The rules as code
+# %% [19] The rules as code
 @dataclass(frozen=True)
 class Mapped(_One):
     """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`).
@@ -645,7 +672,7 @@ class Mapped(_One):
         return self.kernel._diag(X)
 
 
-# %% [19] The rules as code
+# %% [20] The rules as code
 @dataclass(frozen=True)
 class Conjugated(_One):
     """The kernel f(x) k(x, y) f(y) (:prf:ref:`lem-conjugation`).
@@ -680,7 +707,7 @@ class Conjugated(_One):
         return X.first**2 * self.kernel._diag(X.second)
 
 
-# %% [20] The rules as code
+# %% [21] The rules as code
 def normalised(kernel: Kernel) -> Kernel:
     """k(x, y) / √(k(x, x) k(y, y)), the cosine between features
     (:prf:ref:`lem-conjugation`).
@@ -701,7 +728,7 @@ def normalised(kernel: Kernel) -> Kernel:
     return Conjugated(kernel, f)
 
 
-# %% [21] Polynomial kernels, and all their monomials
+# %% [22] Polynomial kernels, and all their monomials
 @dataclass(frozen=True)
 class Polynomial(_OnVectors):
     """The kernel (⟨x, y⟩ + c)^degree (:prf:ref:`lem-polynomial`).
@@ -730,7 +757,7 @@ class Polynomial(_OnVectors):
         return (Linear()._diag(X) + self.c) ** self.degree
 
 
-# %% [22] Polynomial kernels, and all their monomials
+# %% [23] Polynomial kernels, and all their monomials
 def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     """All monomials, weighted so that their inner products are
     (⟨x, y⟩ + c)^degree (:prf:ref:`thm-monomials`).
@@ -772,7 +799,7 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     return check.finite(features, "degree")
 
 
-# %% [23] Volterra filters are linear
+# %% [24] Volterra filters are linear
 def lag_vectors(signal, memory: int) -> np.ndarray:
     """The last `memory` values at each time, newest first
     (:prf:ref:`prop-volterra`).
@@ -805,7 +832,7 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
     return windows[:, ::-1].copy()
 
 
-# %% [24] Taylor series
+# %% [25] Taylor series
 @dataclass(frozen=True)
 class Exponential(_OnVectors):
     """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
@@ -824,7 +851,7 @@ class Exponential(_OnVectors):
         return np.exp(z)
 
 
-# %% [25] Taylor series
+# %% [26] Taylor series
 def _finite_series(coefficients):
     if np.ndim(check.plain_array(coefficients, "coefficients")) != 1 or (
             len(coefficients) == 0):
@@ -862,7 +889,7 @@ def _terms(coefficients, radius, R):
                      "needs more than 100 000 terms")
 
 
-# %% [26] Taylor series
+# %% [27] Taylor series
 @dataclass(frozen=True)
 class Taylor(_OnVectors):
     """The kernel Σ a_n ⟨x, y⟩^n with a_n >= 0 (:prf:ref:`thm-taylor`).
@@ -912,7 +939,7 @@ class Taylor(_OnVectors):
         return self._sum(z, z, z)
 
 
-# %% [27] The Gaussian kernel, and two of its feature maps
+# %% [28] The Gaussian kernel, and two of its feature maps
 def squared_distances(X, Y) -> np.ndarray:
     """The matrix of ‖x_i - y_j‖² (:prf:ref:`thm-gaussian`).
 
@@ -939,7 +966,7 @@ def squared_distances(X, Y) -> np.ndarray:
     return D
 
 
-# %% [28] The Gaussian kernel, and two of its feature maps
+# %% [29] The Gaussian kernel, and two of its feature maps
 @dataclass(frozen=True)
 class Gaussian(_OnVectors):
     """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`).
@@ -968,7 +995,7 @@ class Gaussian(_OnVectors):
         return np.exp(D, out=D)
 
 
-# %% [29] Features one can list, and a Poisson law
+# %% [30] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
     """Features of the Gaussian kernel up to a degree
     (:prf:ref:`thm-poisson`).
@@ -995,7 +1022,7 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
         for n in range(degree + 1)])
 
 
-# %% [30] Features one can draw
+# %% [31] Features one can draw
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     """Values Φ(x_i)(t_j) of the feature functions in L2
     (:prf:ref:`prop-gaussian-l2`).
@@ -1017,7 +1044,7 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 
 
-# %% [31] More kernels on $\R^d$ from features
+# %% [32] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class Laplace(_OnVectors):
     """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
@@ -1036,7 +1063,7 @@ class Laplace(_OnVectors):
         return np.exp(-np.sqrt(squared_distances(X, Y)) / self.sigma)
 
 
-# %% [32] More kernels on $\R^d$ from features
+# %% [33] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class _ByCoordinate(_OnVectors):
     width: float = 1.0
@@ -1061,7 +1088,7 @@ class Sinc(_ByCoordinate):
         return np.sinc(t)
 
 
-# %% [33] More kernels on $\R^d$ from features
+# %% [34] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
     """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
@@ -1093,7 +1120,7 @@ class BSpline(_ByCoordinate):
         return np.nan_to_num(spline(t)) / spline(0.0)
 
 
-# %% [34] Gram matrices too large to store
+# %% [35] Gram matrices too large to store
 def _tiles(n: int, m: int | None) -> Iterator[tuple[slice, slice]]:
     rows, columns = ([slice(a, min(a + TILE, size))
                       for a in range(0, size, TILE)]
@@ -1114,7 +1141,7 @@ def _visited(visit, total, tiles, stop):
     return total
 
 
-# %% [35] Gram matrices too large to store
+# %% [36] Gram matrices too large to store
 def reduce_tiles(visit: Callable, start: Callable, n: int,
                  m: int | None = None):
     """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
@@ -1164,7 +1191,7 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
             stop.set()                   # also if Ctrl-C ends the waiting
 
 
-# %% [36] Products with a Gram matrix
+# %% [37] Products with a Gram matrix
 def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """The product K(X, Y) W, a tile at a time (:prf:ref:`prop-tiles`).
 
@@ -1201,7 +1228,7 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     return KW[:, 0] if single else KW
 
 
-# %% [37] The sigmoid "kernel"
+# %% [38] The sigmoid "kernel"
 @dataclass(frozen=True)
 class Sigmoid(_OnVectors):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0

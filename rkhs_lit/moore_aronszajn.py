@@ -4,21 +4,23 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: c91b673015d954fa
+# Cells: 3b4292a2c8872611
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
+import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.kernels import (Kernel, Linear, Mapped, Pairs, Sum, gram_dot,
                               is_positive_definite)
-from rkhs_lit.riesz import riesz_representer
+from rkhs_lit.riesz import GramSolution, gram_solve
 
 
 # %% [2] The type `RKHSFunction`
@@ -222,6 +224,72 @@ def inner(f: RKHSFunction, g: RKHSFunction) -> float:
 
 
 # %% [8] The type `RKHSFunction`
+def _key(x):
+    if isinstance(x, np.ndarray):
+        return x.shape, x.tobytes()
+    if isinstance(x, (list, tuple)):
+        return tuple(map(_key, x))
+    try:
+        hash(x)
+    except TypeError:
+        return id(x)
+    return x
+
+
+def _labels(points):
+    """A number for each point, the same for equal points."""
+    if isinstance(points, Pairs):
+        points = np.column_stack([*map(_labels, (points.first,
+                                                 points.second))])
+    if isinstance(points, np.ndarray) and points.dtype.kind in "biuf":
+        rows = points.reshape(len(points), -1)
+        return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    seen = {}
+    return np.array([seen.setdefault(_key(x), len(seen)) for x in points])
+
+
+def _rows(points, rows):
+    if isinstance(points, Pairs):
+        return Pairs(_rows(points.first, rows), _rows(points.second, rows))
+    return points[rows] if isinstance(points, np.ndarray) else [
+        points[i] for i in rows]
+
+
+def _merged(f):
+    """f with each of its points once."""
+    _, first, group = np.unique(_labels(f.points), return_index=True,
+                                return_inverse=True)
+    if len(first) == len(group):
+        return f
+    parts = np.split(f.weights[np.argsort(group, kind="stable")],
+                     np.cumsum(np.bincount(group))[:-1])
+    return RKHSFunction(f.kernel, _rows(f.points, first),
+                        [math.fsum(part) for part in parts])
+
+
+# %% [9] The type `RKHSFunction`
+def _size(f):
+    """The norm of f, and how far rounding can have moved it."""
+    f = _merged(f)
+    # With weights of size one no square overflows or vanishes.
+    scale = float(np.abs(f.weights).max())
+    if scale == 0:
+        return 0.0, 0.0
+    unit = f.weights / scale
+    square = float(_finite_sum(unit @ gram_dot(f.kernel, f.points, None,
+                                               unit)))
+    diagonal = f.kernel.diag(f.points)
+    total = (np.abs(unit) @ np.sqrt(np.abs(diagonal))) ** 2
+    if square < -1e-8 * total or diagonal.min() < 0:
+        raise ValueError("f must have a positive definite kernel, but its "
+                         f"squared norm is {square * scale * scale:.6g}")
+    error = float((len(unit) + 4) * np.finfo(float).eps * total)
+    low, size, high = (float(_finite_sum(max(q, 0.0) ** 0.5 * scale))
+                       for q in (square - error, square, square + error))
+    return size, max(size - low, high - size)
+
+
+# %% [10] The type `RKHSFunction`
 def norm(f: RKHSFunction) -> float:
     """The norm of f in its RKHS, √⟨f, f⟩
     (:prf:ref:`lem-expansion-definite`).
@@ -233,56 +301,30 @@ def norm(f: RKHSFunction) -> float:
     Returns
     -------
     float
-        0 where rounding leaves a small negative square. A square below
-        that is evidence that the kernel is not positive definite, and
-        raises a ValueError.
+        With a `PrecisionWarning` where terms cancel so far that no digit
+        is certain (:prf:ref:`prop-norm-error`). A square below zero by
+        more than that is evidence that the kernel is not positive
+        definite, and raises a ValueError.
     """
     _function(f, "f")
-    # With weights of size one no square overflows or vanishes.
-    scale = float(np.abs(f.weights).max())
-    if scale == 0:
-        return 0.0
-    unit = f.weights / scale
-    square = float(_finite_sum(unit @ gram_dot(f.kernel, f.points, None,
-                                               unit)))
-    # 1e-8 allows for kernels that are computed to eight digits.
-    diagonal = f.kernel.diag(f.points)
-    size = np.abs(unit) @ np.sqrt(np.abs(diagonal))
-    if square < -1e-8 * size**2 or diagonal.min() < 0:
-        raise ValueError("f must have a positive definite kernel, but its "
-                         f"squared norm is {square * scale * scale:.6g}")
-    return float(_finite_sum(max(square, 0.0) ** 0.5 * scale))
+    return check.certain(*_size(f), "norm(f)")
 
 
-# %% [9] Projection and interpolation
-def _visible(K):
-    """Eigenvalues lam and columns W with W' K W = diag(lam), for the
-    directions in which K is larger than its rounding errors."""
-    d = np.sqrt(np.maximum(K.diagonal(), 0.0))
-    d[d == 0] = 1.0
-    lam, U = eigh(K / d[:, None] / d)
-    if lam[0] < -1e-8 * abs(lam[-1]):
-        raise ValueError("kernel must be positive definite, but its Gram "
-                         f"matrix has the scaled eigenvalue {lam[0]:.6g}")
-    kept = lam > len(K) * np.finfo(float).eps * lam[-1]
-    return lam[kept], U[:, kept] / d[:, None]
+# %% [11] Projection and interpolation
+def _solve(kernel, X, values) -> GramSolution:
+    K = kernel(X)
+    try:
+        return gram_solve(K, values)
+    except ValueError:
+        pass
+    try:                  # the kernel may be right to eight digits only
+        return gram_solve(K, values, tol=1e-8)
+    except ValueError as error:
+        raise ValueError("kernel must be positive definite, but of its Gram"
+                         f" matrix one finds: {error}") from None
 
 
-def _one_value_each(K, y):
-    """Points with equal rows of K are one point to the functions."""
-    _, first, group = np.unique(K, axis=0, return_index=True,
-                                return_inverse=True)
-    twin = first[group.reshape(-1)]
-    gap = np.abs(y - y[twin])
-    wrong = np.flatnonzero(gap > 1e-9 * np.maximum(abs(y), abs(y[twin])))
-    if wrong.size:
-        i, j = twin[wrong[0]], wrong[0]
-        raise ValueError("y must be values that a function can have, but "
-                         f"points {i} and {j} of X are the same to the "
-                         f"kernel and y has {y[i]:.6g} and {y[j]:.6g}")
-
-
-# %% [10] Projection and interpolation
+# %% [12] Projection and interpolation
 def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     """The interpolant of minimal norm (:prf:ref:`thm-interpolant`).
 
@@ -297,8 +339,10 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     Returns
     -------
     RKHSFunction
-        s with s(x_i) = y_i; where the Gram matrix is singular up to
-        rounding, up to a millionth of the largest value.
+        s with s(x_i) = y_i up to a millionth of the largest value,
+        or a ValueError, or a `PrecisionWarning`. Where the Gram matrix
+        is singular up to rounding, s need not be the interpolant of
+        minimal norm, only nearly an interpolant and short.
 
     Examples
     --------
@@ -309,22 +353,28 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     X = as_sequence(X)
     y = check.vector(y, "y", len(X))
     blank = RKHSFunction(kernel, X, np.zeros(len(X)))
-    K = kernel(X)
-    try:
-        c = riesz_representer(K, y)
-    except ValueError:
-        lam, W = _visible(K)
-        _one_value_each(K, y)
-        c = W @ (W.T @ y / lam)
-        miss = np.abs(K @ c - y).max()
-        if miss > 1e-6 * np.abs(y).max():
-            raise ValueError(
-                "y must be values that a function of the space can have at "
-                f"X, but the nearest misses them by {miss:.3g}") from None
-    return replace(blank, weights=c)
+    found = _solve(kernel, X, y)
+    if found.twins:
+        i, j, _ = found.twins
+        raise ValueError("y must be values that a function can have, but "
+                         f"points {i} and {j} of X are the same to the "
+                         f"kernel and y has {y[i]:.6g} and {y[j]:.6g}")
+    s = replace(blank, weights=found.coefficients)
+    miss = np.abs(s(X) - y).max()
+    if miss > 1e-6 * np.abs(y).max() and found.missing[0] > 0:
+        raise ValueError(
+            "y must be values that a function of the space can have at X, "
+            f"but the nearest misses them by {miss:.3g}: no function of "
+            f"norm below {found.least_norm[0]:.3g} has them, and whether a "
+            "longer one has cannot be decided at this precision")
+    if miss > 1e-6 * np.abs(y).max():
+        warnings.warn(f"y is missed by {miss:.3g}: the weights are so "
+                      "large that the sums cancel", check.PrecisionWarning,
+                      stacklevel=2)
+    return s
 
 
-# %% [11] Projection and interpolation
+# %% [13] Projection and interpolation
 def project(f: RKHSFunction, X) -> RKHSFunction:
     """Orthogonal projection of f on span{k(x_i, ·)}
     (:prf:ref:`thm-rkhs-projection`).
@@ -339,15 +389,20 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
     -------
     RKHSFunction
         With the values of f at X, and of all such functions the one
-        with the smallest norm.
+        with the smallest norm; with a `PrecisionWarning` where values
+        that rounding hides leave no digit of it certain.
     """
     _function(f, "f")
     X = as_sequence(X)
-    lam, W = _visible(f.kernel(X))
-    return RKHSFunction(f.kernel, X, W @ (W.T @ f(X) / lam))
+    found = _solve(f.kernel, X, f(X))
+    g = RKHSFunction(f.kernel, X, found.coefficients)
+    if found.hidden[0] > 0:
+        check.certain(_size(g)[0], sum(_size(f - g)),
+                      "the norm of the projection")
+    return g
 
 
-# %% [12] How wrong can an interpolant be?
+# %% [14] How wrong can an interpolant be?
 def power_function(kernel: Kernel, X, T) -> np.ndarray:
     """The largest error of interpolation at X for a function of norm 1
     (:prf:ref:`thm-power-function`).
@@ -363,28 +418,41 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
     Returns
     -------
     (m,) array
-        P(t) >= 0, the distance of k(t, ·) from span{k(x_i, ·)}; 0 where
-        rounding leaves a small negative square. A square below that
-        raises a ValueError: the kernel is not positive definite.
+        P(t) >= 0, the distance of k(t, ·) from span{k(x_i, ·)}. Where
+        rounding leaves no digit of it certain, an upper bound of it,
+        with a `PrecisionWarning`. A square below zero by more than
+        rounding raises a ValueError: the kernel is not positive definite.
     """
     _space(kernel)
-    X, T = as_sequence(X), as_sequence(T, "T")
-    lam, W = _visible(kernel(X))
-    parts = ((W / np.sqrt(lam)).T @ kernel(X, T)) ** 2
+    X, T = _fixed(as_sequence(X)), as_sequence(T, "T")
     diagonal = kernel.diag(T)
-    square = diagonal - parts.sum(axis=0)
-    # Each eigenvalue is known up to n ε times the largest.
-    doubt = len(X) * np.finfo(float).eps * lam.max(initial=0.0) / lam
-    least = -1e-8 * np.abs(diagonal) - doubt @ parts
-    if (square < least).any() or diagonal.min() < 0:
-        worst = np.argmin(square - least)
+    labels = _labels(_joined(X, _fixed(T)))
+    known = np.isin(labels[len(X):], labels[:len(X)])
+    X = _rows(X, np.unique(labels[:len(X)], return_index=True)[1])
+    kappa, roots = kernel(X, T), np.sqrt(np.abs(kernel.diag(X)))
+    found = _solve(kernel, X, kappa)
+    c = found.coefficients
+    # ‖k_t - Σ c_i k_{x_i}‖², whatever c is
+    square = diagonal + np.sum(c * (gram_dot(kernel, X, None, c)
+                                    - 2 * kappa), axis=0)
+    total = (np.sqrt(np.abs(diagonal)) + roots @ np.abs(c)) ** 2
+    if (square < -1e-8 * total).any() or diagonal.min() < 0:
+        worst = np.argmin(square + 1e-8 * total)
         raise ValueError("kernel must be positive definite, but at point "
                          f"{worst} of T the square of the distance is "
                          f"{square[worst]:.6g}")
-    return np.sqrt(np.maximum(square, 0.0))
+    error = (len(X) + 5) * np.finfo(float).eps * total
+    sure = found.rank == np.count_nonzero(roots)
+    doubt = ~known & ((square <= error) | (not sure))
+    bound = np.minimum(np.maximum(square, 0.0) + error, diagonal)
+    P = np.sqrt(np.where(known, 0.0, np.where(doubt, bound, square)))
+    if doubt.any():
+        j = doubt.argmax()
+        check.certain(P[j], P[j], f"the power function at point {j} of T")
+    return P
 
 
-# %% [13] From a space to its kernel
+# %% [15] From a space to its kernel
 def kernel_from_basis(basis: Callable | Sequence[Callable],
                       gram) -> Kernel:
     """The reproducing kernel b(x)' G⁻¹ b(y) of a space of functions
@@ -428,7 +496,7 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
         L, values(X).T, lower=True).T)
 
 
-# %% [14] From a space to its kernel
+# %% [16] From a space to its kernel
 def _basis_values(basis, p):
     listed = isinstance(basis, (list, tuple)) and len(basis) == p
     functions = [*basis] if listed else [basis]
@@ -456,7 +524,7 @@ def _basis_values(basis, p):
     return values
 
 
-# %% [15] The norm in a sum of spaces
+# %% [17] The norm in a sum of spaces
 def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
     """The cheapest f = f1 + f2 in a sum of RKHSs
     (:prf:ref:`thm-sum-rkhs`).

@@ -4,10 +4,11 @@ The exported cells of the chapter ``book/riesz.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: e13cf53e6329d5b5
+# Cells: 5b9a7b4a0ff10f71
 
 # %% [1] Riesz: every continuous functional is an inner product
-from numbers import Real
+import warnings
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
@@ -27,11 +28,8 @@ def _system(gram, values, tol):
         raise ValueError(f"values must have shape ({n},) or ({n}, r) like "
                          f"gram, got shape {l.shape}")
     if tol is None:
-        tol = 10 * n * np.finfo(float).eps
-    if not (isinstance(tol, Real) and 0 < tol < 1):
-        raise ValueError("tol must be a number between 0 and 1, got "
-                         f"{tol!r}")
-    return G, l, tol
+        tol = min(10 * n * np.finfo(float).eps, 0.1)
+    return G, l, check.tolerance(tol)
 
 
 def _check_size(numbers):
@@ -71,6 +69,20 @@ def _scaled_gram(G, tol):
 
 
 # %% [4] Three numerical decisions
+class GramSolution(NamedTuple):
+    """What `gram_solve` finds, column by column
+    (:prf:ref:`prop-hidden`)."""
+
+    coefficients: np.ndarray     # c with G c = values
+    hidden: np.ndarray           # share of the values that rounding hides
+    missing: np.ndarray          # share of the values that G c misses
+    least_norm: np.ndarray       # every representer is at least as long
+    rank: int                    # so many directions are surely not zero
+    twins: tuple | None = None   # two equal elements and the column in
+                                 # which their values differ
+
+
+# %% [5] Three numerical decisions
 def _solve_independent(S, right, tol):
     try:
         factor = cho_factor(S)
@@ -81,34 +93,119 @@ def _solve_independent(S, right, tol):
 
 
 def _solve_on_range(S, right, tol):
-    eigenvalues, v = eigh(S)
-    largest = np.abs(eigenvalues).max()
-    if eigenvalues[0] < -tol * largest:
+    lam, v = eigh(S)
+    largest = np.abs(lam).max()
+    if lam[0] < -tol * largest:
         raise ValueError("gram must satisfy a'Ga >= 0 for all a, but "
                          "scaled to unit diagonal it has the eigenvalue "
-                         f"{eigenvalues[0]:.6g}")
-    positive = eigenvalues > tol * largest
-    basis, null = v[:, positive], v[:, ~positive]
+                         f"{lam[0]:.6g}")
+    noise = (len(S) + 10) * np.finfo(float).eps * largest
+    u = v.T @ right
+    small = (lam <= tol * largest)[:, None]
+    zero = small & (np.abs(u) <= tol)
+    used = (lam > noise)[:, None] & ~zero
+    s = v @ np.divide(u, lam[:, None], where=used, out=np.zeros_like(u))
+    hidden, missing = (np.linalg.norm(np.where(part, u, 0), axis=0)
+                       for part in (small & ~zero, ~used & ~zero))
+    return GramSolution(s, hidden, missing,
+                        missing / np.sqrt(4 * noise or 1),
+                        int(np.sum(~small))), v[:, zero.all(axis=1)]
+
+
+# %% [6] Three numerical decisions
+def _contradiction(G, l):
+    """Places of two equal rows of G with unequal values, or None."""
+    _, first, group = np.unique(G, axis=0, return_index=True,
+                                return_inverse=True)
+    twin = first[group.reshape(-1)]
+    gap = np.abs(l - l[twin])
+    wrong = gap > 1e-10 * np.maximum(np.abs(l), np.abs(l[twin]))
+    if not wrong.any():
+        return None
+    j, column = np.argwhere(wrong)[0]
+    return int(twin[j]), int(j), int(column)
+
+
+def _unit_columns(right):
+    _check_size(right)
     peak = np.abs(right).max(axis=0)
-    right = right / np.where(peak > 0, peak, 1)
-    s = basis @ ((basis.T @ right) / eigenvalues[positive, None])
-    # Values at elements of norm zero: what rounding in S can explain, and
-    # in no case more than a millionth of all values.
-    excess = np.linalg.norm(null.T @ right, axis=0)
-    size = np.linalg.norm(right, axis=0)
-    allowed = tol * (largest * np.linalg.norm(s, axis=0) + size)
-    wrong = np.flatnonzero(excess > np.minimum(allowed, 1e-6 * size))
-    if wrong.size:
-        j = wrong[0]
-        column = f"[:, {j}]" if right.shape[1] > 1 else ""
+    peak[peak == 0] = 1
+    size = np.linalg.norm(right / peak, axis=0)
+    size[size == 0] = 1
+    return right / peak / size, peak * size
+
+
+# %% [7] Three numerical decisions
+def gram_solve(gram, values, *, tol: float | None = None) -> GramSolution:
+    """Solve G c = l for a Gram matrix of any condition, and say what
+    rounding leaves in doubt (:prf:ref:`prop-hidden`).
+
+    Parameters
+    ----------
+    gram, values, tol
+        As in `riesz_representer`.
+
+    Returns
+    -------
+    GramSolution
+        The coefficients; ``hidden`` and ``missing`` as parts of one.
+        A matrix that cannot be a Gram matrix raises a ValueError.
+
+    Examples
+    --------
+    >>> gram_solve([[1, 1], [1, 1]], [3, 2]).least_norm > 1e6
+    array([ True])
+    """
+    G, l, tol = _system(gram, values, tol)
+    d, S = _scaled_gram(G, tol)
+    l, null = l.reshape(len(G), -1), np.empty((len(G), 0))
+    with np.errstate(over="ignore"):
+        right, size = _unit_columns(l / d)
+        none = np.zeros(len(size))
+        found = GramSolution(_solve_independent(S, right, tol), none, none,
+                             none, len(G))
+        if found.coefficients is None:    # they may be dependent
+            found, null = _solve_on_range(S, right, tol)
+            found = found._replace(least_norm=size * found.least_norm,
+                                   twins=_contradiction(G, l))
+        c = found.coefficients * size / d
+        _check_size(c)
+    if null.size:
+        null = qr(null / d, mode="economic")[0]
+        c = c - null @ (null.T @ c)
+    return found._replace(coefficients=c.reshape(np.shape(values)))
+
+
+# %% [8] Three numerical decisions
+def _judge(found, l):
+    """Refuse what no representer explains; warn of what rounding hides."""
+    def name(j):
+        return f"values[:, {j}]" if found.hidden.size > 1 else "values"
+
+    if found.twins:
+        i, j, column = found.twins
+        a, b = l.reshape(len(l), -1)[[i, j], column]
         raise ValueError(
-            f"values{column} must be those of a bounded functional, but a "
-            "combination of the elements with norm zero has the value "
-            f"{excess[j] * peak[j]:.6g}: there is no representer")
-    return s * peak, null
+            f"{name(column)} must be equal at equal elements, but at "
+            f"elements {i} and {j} they are {a:.6g} and {b:.6g}: there is "
+            "no representer")
+    j = int(found.missing.argmax())
+    if found.missing[j] > 1e-6:
+        raise ValueError(
+            f"{name(j)} must be those of a bounded functional, but at "
+            "combinations of the elements whose norm is zero up to "
+            "rounding they are not zero: there is no representer of norm "
+            f"below {found.least_norm[j]:.3g}, and whether there is a "
+            "longer one cannot be decided at this precision")
+    j = int(found.hidden.argmax())
+    if found.hidden[j] > 0:
+        warnings.warn(
+            f"{name(j)} at combinations of the elements whose norm is zero "
+            "up to rounding decide the coefficients: none of their digits "
+            "is certain", check.PrecisionWarning, stacklevel=3)
 
 
-# %% [5] Three numerical decisions
+# %% [9] Three numerical decisions
 def riesz_representer(gram, values, *,
                       tol: float | None = None) -> np.ndarray:
     """Coefficients of a Riesz representer (:prf:ref:`thm-riesz-gram`).
@@ -130,7 +227,8 @@ def riesz_representer(gram, values, *,
     array
         The coefficients c, of the shape of `values`; for dependent
         elements those of least Euclidean norm. If `values` contradict a
-        dependence there is no representer, and a ValueError says so.
+        dependence there is no representer, and a ValueError says so. A
+        `PrecisionWarning` says that rounding in `gram` decides c.
 
     Examples
     --------
@@ -139,18 +237,6 @@ def riesz_representer(gram, values, *,
     >>> print(riesz_representer([[1, 1/2], [1/2, 1/3]], [1, 1]).round(6))
     [-2.  6.]
     """
-    G, l, tol = _system(gram, values, tol)
-    d, S = _scaled_gram(G, tol)
-    null = np.empty((len(G), 0))
-    with np.errstate(over="ignore"):
-        right = l.reshape(len(G), -1) / d
-        _check_size(right)
-        s = _solve_independent(S, right, tol)
-        if s is None:    # the elements are dependent
-            s, null = _solve_on_range(S, right, tol)
-        c = s / d
-        _check_size(c)
-    if null.size:
-        null = qr(null / d, mode="economic")[0]
-        c = c - null @ (null.T @ c)
-    return c.reshape(l.shape)
+    found = gram_solve(gram, values, tol=tol)
+    _judge(found, np.asarray(values, dtype=float))
+    return found.coefficients

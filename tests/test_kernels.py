@@ -216,6 +216,36 @@ def test_tolerance_of_the_check_is_the_callers_to_set():
     assert not is_positive_definite(K) and is_positive_definite(K, tol=1e-5)
 
 
+def test_the_check_sees_past_a_large_entry():
+    """prop-witness: scaling by a diagonal matrix changes neither definiteness."""
+    for corner in (1e-20, 0.0):
+        K = np.array([[1.0, 1e-9], [1e-9, corner]])
+        verdict = is_positive_definite(K)
+        assert not verdict and verdict.reason.startswith("after scaling K[0, 1]²")
+        a = verdict.witness
+        assert np.isclose(np.linalg.norm(a), 1) and a @ K @ a < 0
+        assert np.isclose(a @ K @ a, verdict.value)
+    three = np.array([[1.0, 1, 0], [1, 1, 1], [0, 1, 1]])      # eigenvalue 1 - √2
+    strict = three + np.eye(3)
+    for D in (np.diag([1.0, 1e-9, 1e4]), np.diag([1e6, 1.0, 10.0])):
+        assert not is_positive_definite(D @ three @ D)
+        assert is_positive_definite(D @ strict @ D).strict
+        assert is_positive_definite(D @ np.ones((3, 3)) @ D)
+        assert not is_positive_definite(D @ np.ones((3, 3)) @ D).strict
+
+
+def test_rows_of_rounding_errors_are_not_magnified():
+    """prop-witness: centred points of which several are at the mean."""
+    rng = np.random.default_rng(0)
+    for n in (5, 20, 100):
+        X = rng.normal(size=(n, 3))
+        X[:3] = X[3:].mean(axis=0)
+        K = X @ X.T
+        H = np.eye(n) - 1 / n
+        centred = H @ K @ H
+        assert is_positive_definite((centred + centred.T) / 2)
+
+
 # -- tiles ----------------------------------------------------------------
 
 

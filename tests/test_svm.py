@@ -48,11 +48,12 @@ def sample(n=40, noise=0.7, seed=0, level=1.3):
 
 
 def primal(f, b, X, y, C):
-    return norm(f) ** 2 / 2 + C * np.maximum(0, 1 - y * (f(X) + b)).sum()
+    return inner(f, f) / 2 + C * np.maximum(0, 1 - y * (f(X) + b)).sum()
 
 
 def dual(kernel, alpha, X, y):
-    return alpha.sum() - norm(RKHSFunction(kernel, X, alpha * y)) ** 2 / 2
+    f = RKHSFunction(kernel, X, alpha * y)
+    return alpha.sum() - inner(f, f) / 2
 
 
 def balanced(rng, y, C):
@@ -546,7 +547,7 @@ def test_equal_classes_and_a_small_C_give_the_difference_of_means():
 
 
 def nu_primal(f, b, rho, X, y, nu):
-    return norm(f) ** 2 / 2 - nu * rho + np.maximum(0, rho - y * (f(X) + b)).mean()
+    return inner(f, f) / 2 - nu * rho + np.maximum(0, rho - y * (f(X) + b)).mean()
 
 
 @given(seeds, st.booleans())
