@@ -20,6 +20,7 @@ from rkhs_lit.bochner import (
     pivoted_cholesky,
     random_fourier_features,
     rff_variance,
+    spectral_density,
     spectral_sample,
 )
 from rkhs_lit.coco import (

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 978ba8e32a16cb08
+# Cells: bfe884ff805a6177
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import gamma, kv
+from scipy.special import gamma, gammaln, kv
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
@@ -90,6 +90,69 @@ class Matern(_OnVectors):
 
 
 # %% [4] Rules for spectral measures
+def _log_density(kernel, omega):
+    d, length = omega.shape[1], np.hypot.reduce(omega, axis=1)
+    if isinstance(kernel, Sinc):
+        inside = (np.abs(omega) <= np.pi / kernel.width).all(axis=1)
+        return np.where(inside, d * math.log(kernel.width / (2 * np.pi)),
+                        -np.inf)
+    if isinstance(kernel, Gaussian):
+        return (d * (math.log(kernel.sigma) - math.log(2 * np.pi) / 2)
+                - (kernel.sigma * length) ** 2 / 2)
+    if isinstance(kernel, (Laplace, Matern)):
+        nu = getattr(kernel, "nu", 0.5)
+        scale = math.log(kernel.sigma) - math.log(2 * nu) / 2
+        growth = np.logaddexp(0, 2 * (scale + np.log(length)))
+        return (gammaln(nu + d / 2) - gammaln(nu)
+                + d * (scale - math.log(np.pi) / 2)
+                - (nu + d / 2) * growth)
+    if isinstance(kernel, Scaled):
+        return np.log(kernel.c) + _log_density(kernel.kernel, omega)
+    if isinstance(kernel, Sum):
+        return np.logaddexp(_log_density(kernel.first, omega),
+                            _log_density(kernel.second, omega))
+    raise ValueError("kernel must have a spectral density that is known "
+                     "here (Gaussian, Laplace, Matern, Sinc, and their "
+                     f"sums and multiples), got {kernel!r}")
+
+
+# %% [5] Rules for spectral measures
+def spectral_density(kernel: Kernel, omega) -> np.ndarray:
+    """The density of the spectral measure (:prf:ref:`thm-bochner`).
+
+    Gaussian, Laplace and Matérn kernels by
+    :prf:ref:`prop-gaussian-spectrum` and :prf:ref:`thm-matern-spectrum`;
+    sums, multiples and sinc by :prf:ref:`prop-spectral-rules`. Times
+    (2π)^d it is the Fourier transform of the kernel, and one over this
+    is what the space charges for a wave (:prf:ref:`thm-fourier-space`).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    omega : (n, d) array
+        Frequencies; a 1-D array for kernels on the line.
+
+    Returns
+    -------
+    (n,) array
+        Of integral k(0) over all frequencies.
+
+    Examples
+    --------
+    >>> (np.pi * spectral_density(Laplace(1.0), [0.0, 1.0])).round(6)
+    array([1. , 0.5])
+    """
+    _kernel(kernel, "kernel")
+    omega = as_points(omega, "omega")
+    with np.errstate(divide="ignore", over="ignore"):
+        p = np.exp(_log_density(kernel, omega))
+    if not np.isfinite(p).all():
+        raise ValueError("kernel has a width so large that its density "
+                         "overflows")
+    return p
+
+
+# %% [6] Rules for spectral measures
 def _frequencies(kernel, n, dim, rng):
     if isinstance(kernel, Gaussian):
         return rng.normal(size=(n, dim)) / kernel.sigma
@@ -126,7 +189,7 @@ def _mass(kernel, dim):
     return float(kernel.diag(np.zeros((1, dim)))[0])
 
 
-# %% [5] Rules for spectral measures
+# %% [7] Rules for spectral measures
 def spectral_sample(kernel: Kernel, n: int, *, dim: int,
                     rng) -> np.ndarray:
     """Frequencies drawn from the spectral measure of a kernel, divided
@@ -165,7 +228,7 @@ def spectral_sample(kernel: Kernel, n: int, *, dim: int,
     return omega
 
 
-# %% [6] Which form wins?
+# %% [8] Which form wins?
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
     """Cosines and sines with given frequencies (:prf:ref:`def-rff`).
@@ -213,7 +276,7 @@ class FourierFeatures:
                       self.n_features, self.mass)
 
 
-# %% [7] Which form wins?
+# %% [9] Which form wins?
 def _waves(X, omega, b, D, mass):
     n, q = len(X), len(omega)
     if X.shape[1] != omega.shape[1]:
@@ -248,7 +311,7 @@ def _waves(X, omega, b, D, mass):
     return Z
 
 
-# %% [8] Which form wins?
+# %% [10] Which form wins?
 def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
                             rng, paired: bool = True) -> FourierFeatures:
     """A random feature map whose inner products have the kernel as
@@ -294,7 +357,7 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
     return FourierFeatures(omega, b, D, _mass(kernel, omega.shape[1]))
 
 
-# %% [9] Which form wins?
+# %% [11] Which form wins?
 def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
                  paired: bool = True) -> np.ndarray:
     """The exact variance of z(x)'z(y) (:prf:ref:`thm-rff-variance`).
@@ -330,7 +393,7 @@ def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
     return variance
 
 
-# %% [10] Without luck: pivoted Cholesky
+# %% [12] Without luck: pivoted Cholesky
 def _step(kernel, X, G, pivots, d):
     """The next column f, and what it leaves of the diagonal d."""
     p, r = int(d.argmax()), len(pivots)
@@ -340,7 +403,7 @@ def _step(kernel, X, G, pivots, d):
     return p, f, d - f**2
 
 
-# %% [11] Without luck: pivoted Cholesky
+# %% [13] Without luck: pivoted Cholesky
 def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
                      max_rank: int | None = None,
                      return_pivots: bool = False):
@@ -396,7 +459,7 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     return (F, np.array(pivots, dtype=int)) if return_pivots else F
 
 
-# %% [12] Without luck: pivoted Cholesky
+# %% [14] Without luck: pivoted Cholesky
 def _columns(kernel, X, d, tol, max_rank):
     enough, largest = tol * d.sum(), d.max()
     G, pivots = np.empty((min(max_rank, 64), len(d))), []
@@ -418,7 +481,7 @@ def _columns(kernel, X, d, tol, max_rank):
     return G[:len(pivots)], pivots
 
 
-# %% [13] Nyström features, and why the two are one
+# %% [15] Nyström features, and why the two are one
 @dataclass(frozen=True, eq=False, repr=False)
 class NystromFeatures:
     """The features L⁻¹ K(U, x) of landmarks U (:prf:ref:`thm-nystrom`).
@@ -468,7 +531,7 @@ class NystromFeatures:
                                 overwrite_b=True).T
 
 
-# %% [14] Nyström features, and why the two are one
+# %% [16] Nyström features, and why the two are one
 def _take(X, index):
     if isinstance(X, Pairs):
         return Pairs(_take(X.first, index), _take(X.second, index))

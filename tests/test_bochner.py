@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from rkhs_lit import (
+    BSpline,
     Delta,
     FeatureKernel,
     FourierFeatures,
     FunctionKernel,
     Gaussian,
+    JacobiTheta,
     Kernel,
     Laplace,
     Linear,
@@ -27,6 +29,7 @@ from rkhs_lit import (
     Sinc,
     TensorProduct,
     inner,
+    interpolate,
     is_positive_definite,
     nystrom_features,
     pivoted_cholesky,
@@ -34,11 +37,13 @@ from rkhs_lit import (
     project,
     random_fourier_features,
     rff_variance,
+    spectral_density,
     spectral_sample,
     substrings,
 )
+from rkhs_lit import norm as rkhs_norm
 from scipy.integrate import quad
-from scipy.special import gamma, iv
+from scipy.special import comb, gamma, iv
 from scipy.stats import cauchy, kstest, multivariate_t, norm, t, uniform
 from sklearn.gaussian_process.kernels import Matern as PeerMatern
 
@@ -208,15 +213,61 @@ def test_matern_is_continuous_in_nu_and_never_nan():
 
 
 @pytest.mark.parametrize("k, d", [(Laplace(0.6), 1), (Laplace(0.6), 3), (Matern(1.5, 2.0), 2),
-                                  (Matern(0.3, 1.0), 2)])
+                                  (Matern(0.3, 1.0), 2), (Matern(1000, 1.0), 3)])
 def test_the_density_of_student_frequencies(k, d):
     """thm-matern-spectrum: eq-student is SciPy's multivariate t density."""
-    nu = getattr(k, "nu", 0.5)
     omega = sample(6, d) * 3
-    p = (gamma(nu + d / 2) / gamma(nu) * (k.sigma**2 / (2 * np.pi * nu)) ** (d / 2)
-         * (1 + k.sigma**2 * np.sum(omega**2, axis=1) / (2 * nu)) ** (-nu - d / 2))
-    peer = multivariate_t(np.zeros(d), np.eye(d) / k.sigma**2, df=2 * nu)
-    assert np.allclose(p, peer.pdf(omega))
+    peer = multivariate_t(np.zeros(d), np.eye(d) / k.sigma**2, df=2 * getattr(k, "nu", 0.5))
+    # Rounding is multiplied by the exponent ν + d/2.
+    assert np.allclose(spectral_density(k, omega), peer.pdf(omega), rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("k", [Gaussian(0.7), Laplace(1.4), Matern(2.5, 1.0), Matern(0.3, 1.0),
+                               Sinc(1.3), 2.5 * Gaussian(1.0),
+                               2.0 * Gaussian(0.4) + 0.5 * Laplace(1.0)], ids=names)
+def test_the_waves_of_the_density_add_up_to_the_kernel(k):
+    """thm-bochner, prop-spectral-rules: ∫ p(ω) cos ωδ dω = κ(δ) on the line."""
+    top = np.pi / k.width if isinstance(k, Sinc) else np.inf
+    for delta in (0.3, 1.7):
+        back, _ = quad(lambda w: 2 * spectral_density(k, [w])[0], 0, top, weight="cos",
+                       wvar=delta, limit=400)
+        assert abs(back - k([0.0], [delta])[0, 0]) < 1e-6
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_the_density_of_gaussian_and_sinc_frequencies(d):
+    """prop-gaussian-spectrum, prop-spectral-rules: products over the coordinates."""
+    omega = sample(20, d, seed=2) * 2
+    assert np.allclose(spectral_density(Gaussian(0.8), omega),
+                       norm(scale=1 / 0.8).pdf(omega).prod(axis=1))
+    flat = uniform(-np.pi / 1.5, 2 * np.pi / 1.5).pdf(omega).prod(axis=1)
+    assert np.allclose(spectral_density(Sinc(1.5), omega), flat) and 0 < flat.max()
+    assert np.array_equal(spectral_density(0.0 * Gaussian(1.0), omega), np.zeros(20))
+
+
+def test_the_density_at_extreme_frequencies_and_widths():
+    """thm-matern-spectrum: powers and squares that overflow on their way do no harm."""
+    far = spectral_density(Laplace(1.0), [1e150, 1e170])
+    assert np.isclose(far[0], 1 / (np.pi * 1e300), rtol=1e-10) and far[1] == 0
+    tiny = spectral_density(Matern(0.01, 1e150), [1e200])        # σω = 1e350
+    assert np.isclose(np.log10(tiny[0]), 150 - 1.02 * 350, atol=3)
+    assert spectral_density(Gaussian(1e100), [1e200])[0] == 0
+    assert np.isclose(spectral_density(Gaussian(1e150), [[0.0, 0.0]])[0], 1e300 / (2 * np.pi))
+    with pytest.raises(ValueError, match="^kernel has a width so large"):
+        spectral_density(Gaussian(1e150), np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("kernel, omega, name", [
+    (Linear(), [1.0], "kernel"), (Delta(), [1.0], "kernel"), ("Gaussian", [1.0], "kernel"),
+    (Gaussian(1.0) * Laplace(1.0), [1.0], "kernel"), (Gaussian(1.0) ** 2, [1.0], "kernel"),
+    (Gaussian(1.0) + Linear(), [1.0], "kernel"), (Gaussian(1.0), [np.nan], "omega"),
+    (Gaussian(1.0), "high", "omega"), (Gaussian(1.0), [[[1.0]]], "omega"),
+    (Gaussian(1.0), np.ma.masked_array([1.0, 2.0], [True, False]), "omega"),
+])
+def test_bad_arguments_of_spectral_density(kernel, omega, name):
+    """thm-bochner."""
+    with pytest.raises(ValueError, match=rf"^{name} "):
+        spectral_density(kernel, omega)
 
 
 @pytest.mark.parametrize("k, law", [
@@ -270,6 +321,206 @@ def test_sampling_is_reproducible():
     rng = np.random.default_rng(7)
     first, second = (spectral_sample(k, 5, dim=2, rng=rng) for _ in range(2))
     assert not np.array_equal(first, second)
+
+
+# -- the space by its Fourier transform -----------------------------------
+
+
+def test_the_space_of_finitely_many_frequencies():
+    """thm-wave-space: A cos ωx + B sin ωx costs (A² + B²)/mass, added over frequencies."""
+    omega, mass = np.array([0.4, 1.3, 2.9]), np.array([0.5, 2.0, 0.1])
+    k = FunctionKernel(lambda s, t: float(mass @ np.cos(omega * (s - t))))
+    x, alpha = np.array([-1.0, 0.2, 0.9, 3.0]), np.array([1.0, -0.5, 2.0, 0.7])
+    f = RKHSFunction(k, x, alpha)
+    A, B = mass * (np.cos(np.outer(omega, x)) @ alpha), mass * (np.sin(np.outer(omega, x)) @ alpha)
+    grid = np.linspace(-4, 4, 9)
+    assert np.allclose(f(grid), np.cos(np.outer(grid, omega)) @ A + np.sin(np.outer(grid, omega)) @ B)
+    assert np.isclose(rkhs_norm(f) ** 2, np.sum((A**2 + B**2) / mass), rtol=1e-12)
+    # Three frequencies have six dimensions, so six points know every function of the space.
+    X = np.arange(6.0)
+    s = interpolate(k, X, np.sin(1.3 * X))
+    assert np.isclose(rkhs_norm(s) ** 2, 1 / 2.0, rtol=1e-8)
+    assert np.allclose(s(grid), np.sin(1.3 * grid), atol=1e-6)
+
+
+@pytest.mark.parametrize("k, highest", [(Gaussian(0.8), 7.0), (Matern(2.5, 0.7), 80.0),
+                                        (3 * Matern(3.5, 1.0) + Matern(2.5, 1.5), 80.0)], ids=names)
+def test_inner_products_are_integrals_over_frequencies(k, highest):
+    """thm-fourier-space, part 2: the transforms come from values of f and g alone."""
+    x, omega = np.arange(-25, 25, 0.02), np.arange(-highest, highest, 0.05)
+    waves = 0.02 * np.exp(-1j * np.outer(omega, x))
+    f = RKHSFunction(k, [-1.0, 0.2, 1.5], [1.0, -2.0, 1.5])
+    g = RKHSFunction(k, [0.0, 1.1], [0.3, 1.0])
+    f_hat, g_hat = waves @ f(x), waves @ g(x)
+    kappa_hat = 2 * np.pi * spectral_density(k, omega)
+    for a, b, wanted in ((f_hat, f_hat, rkhs_norm(f) ** 2), (f_hat, g_hat, inner(f, g))):
+        found = np.sum(a * b.conj() / kappa_hat) * 0.05 / (2 * np.pi)
+        assert abs(found - wanted) < 2e-6
+
+
+def test_the_norm_in_the_plane():
+    """thm-fourier-space in dimension two: the factor is (2π)^-2."""
+    k, f_grid = Gaussian(0.9), np.arange(-8, 8, 0.1)
+    omega = np.arange(-6, 6, 0.1)
+    f = RKHSFunction(k, np.array([[0.0, 0.3], [-1.0, 0.5], [0.7, -0.6]]), [1.0, -0.8, 0.5])
+    values = f(np.stack(np.meshgrid(f_grid, f_grid, indexing="ij"), axis=-1).reshape(-1, 2))
+    waves = 0.1 * np.exp(-1j * np.outer(omega, f_grid))
+    f_hat = waves @ values.reshape(160, 160) @ waves.T
+    pairs = np.stack(np.meshgrid(omega, omega, indexing="ij"), axis=-1).reshape(-1, 2)
+    kappa_hat = (2 * np.pi) ** 2 * spectral_density(k, pairs).reshape(120, 120)
+    found = np.sum(np.abs(f_hat) ** 2 / kappa_hat) * 0.01 / (2 * np.pi) ** 2
+    assert np.isclose(found, rkhs_norm(f) ** 2, rtol=1e-5)      # cut at ω = 6: e^-14
+
+
+def test_plancherel_for_a_bump_and_a_top_hat():
+    """lem-plancherel: ∫|f̂|² = 2π ∫f², also where f̂ is not integrable."""
+    h = 0.01
+    omega = np.arange(-4000, 4000, h) + h / 2
+    box = 2 * np.sin(omega) / omega                             # of 1 on [-1, 1]
+    # The tail of 4 sin²/ω² beyond 4000 is about 4/4000.
+    assert abs(np.sum(box**2) * h - 2 * np.pi * 2) < 1.01 * 4 / 4000
+    bump = 0.7 * np.sqrt(2 * np.pi) * np.exp(-0.49 * omega**2 / 2)
+    assert np.isclose(np.sum(bump**2) * h, 2 * np.pi * 0.7 * np.sqrt(np.pi), rtol=1e-12)
+
+
+@pytest.mark.parametrize("w", [0.7, 2.0])
+def test_band_limited_functions_are_known_by_their_samples(w):
+    """prop-paley-wiener: norm² = ∫f²/w = Σ f(wj)², and the samples give f back."""
+    f = RKHSFunction(Sinc(w), [-1.0, 0.2, 1.5], [1.0, -2.0, 1.5])
+    j = np.arange(-40_000, 40_001)
+    samples, t = f(w * j), np.linspace(-3, 3, 13)
+    # f falls like 1/x, so what is cut off is about 1/40 000.
+    assert abs(np.sum(samples**2) - rkhs_norm(f) ** 2) < 1e-3
+    assert abs(np.sum(f(w / 3 * j) ** 2) / 3 - rkhs_norm(f) ** 2) < 1e-3
+    assert np.abs(np.sinc(t[:, None] / w - j) @ samples - f(t)).max() < 1e-4
+    # Twice the spacing is too wide: waves of the band take each other's place.
+    assert abs(2 * np.sum(f(2 * w * j) ** 2) - rkhs_norm(f) ** 2) > 0.05 * rkhs_norm(f) ** 2
+
+
+def derivatives(k, t, s):
+    """κ and its first s derivatives at t, for ν = s - 1/2: a polynomial times e^-z."""
+    polynomial = np.polynomial.Polynomial({1: [1.0], 2: [1, 1], 3: [1, 1, 1 / 3]}[s])
+    a = k.sigma / np.sqrt(2 * s - 1)
+    z, rows = np.abs(t) / a, []
+    for order in range(s + 1):
+        rows.append(polynomial(z) * np.exp(-z) * (np.sign(t) / a) ** order)
+        polynomial = polynomial.deriv() - polynomial
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("k, s", [(Laplace(0.6), 1), (Laplace(2.0), 1), (Matern(1.5, 0.6), 2),
+                                  (Matern(2.5, 1.3), 3)], ids=str)
+def test_matern_inner_products_are_integrals_of_derivatives(k, s):
+    """thm-matern-sobolev, part 2, and eq-sobolev-line for s = 1 and 2."""
+    nu, h = s - 0.5, 0.001
+    a = k.sigma / np.sqrt(2 * nu)
+    C = gamma(s) / gamma(nu) * np.sqrt(4 * np.pi) * a
+    prices = comb(s, np.arange(s + 1)) * a ** (2.0 * np.arange(s + 1)) / C
+    if s == 1:
+        assert np.allclose(prices, [0.5 / k.sigma, k.sigma / 2])
+    if s == 2:
+        assert np.allclose(prices, np.sqrt(3) / (4 * k.sigma)
+                           * np.array([1, 2 * k.sigma**2 / 3, k.sigma**4 / 9]))
+    x = np.arange(-40, 40, h) + h / 2
+    expansions = ([-1.0, 0.2, 1.5], [1.0, -2.0, 1.5]), ([-0.3, 0.9], [1.0, 0.5])
+    f, g = (RKHSFunction(k, *expansion) for expansion in expansions)
+    f_x, g_x = (sum(w * derivatives(k, x - c, s) for c, w in zip(*expansion))
+                for expansion in expansions)
+    assert np.allclose(f_x[0], f(x), atol=1e-12)
+    assert abs(h * np.sum(f_x * g_x, axis=1) @ prices - inner(f, g)) < 1e-5
+    assert abs(h * np.sum(f_x * f_x, axis=1) @ prices - rkhs_norm(f) ** 2) < 1e-5
+
+
+@pytest.mark.parametrize("nu, d", [(0.5, 1), (1.5, 3), (0.8, 2)])
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0])
+def test_matern_and_sobolev_norms_bound_each_other(nu, d, sigma):
+    """thm-matern-sobolev, part 1: eq-sobolev-equivalent, for bumps of several widths."""
+    s, a = nu + d / 2, sigma / np.sqrt(2 * nu)
+    C = gamma(s) / gamma(nu) * (4 * np.pi * a**2) ** (d / 2)
+    k = Matern(nu, sigma)
+    assert np.isclose(C, (2 * np.pi) ** d * spectral_density(k, np.zeros((1, d)))[0])
+    for tau in (0.2, 1.0, 5.0):
+        def integral(price):          # radial, f̂ = e^(-τ²ω²/2), constants left out
+            return quad(lambda r: r ** (d - 1) * price(r) * np.exp(-(tau * r) ** 2), 0, 60 / tau)[0]
+        sobolev = integral(lambda r: (1 + r**2) ** s)
+        matern = integral(lambda r: C / ((2 * np.pi) ** d * spectral_density(
+            k, np.r_[r, np.zeros(d - 1)][None])[0]))
+        assert min(1, a) ** (2 * s) * sobolev <= matern * (1 + 1e-9)
+        assert matern <= max(1, a) ** (2 * s) * sobolev * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("tau", [0.8, 1.0, 2.0])
+def test_the_price_of_a_bump(tau):
+    """exm-bump-price: by the integral over frequencies, and by interpolants from below."""
+    f_hat = lambda w: tau * np.sqrt(2 * np.pi) * np.exp(-(tau * w) ** 2 / 2)  # noqa: E731
+    formulas = {
+        Laplace(1.0): np.sqrt(np.pi) / 2 * (tau + 1 / (2 * tau)),
+        Matern(1.5, 1.0): np.sqrt(3 * np.pi) / 4 * (tau + 1 / (3 * tau) + 1 / (12 * tau**3)),
+        Gaussian(1.0): tau**2 / np.sqrt(2 * tau**2 - 1),
+    }
+    for k, price in formulas.items():
+        integral, _ = quad(lambda w: f_hat(w) ** 2 / spectral_density(k, [w])[0] / (2 * np.pi) ** 2,
+                           -30, 30, points=[0.0], limit=200)
+        assert np.isclose(integral, price, rtol=1e-7)
+        step = 0.6 if isinstance(k, Gaussian) else 0.1
+        x = np.arange(-6 * tau - 3, 6 * tau + 3, step)
+        found = rkhs_norm(interpolate(k, x, np.exp(-x**2 / (2 * tau**2)))) ** 2
+        assert 0.95 * price < found < price + 1e-6
+
+
+def test_a_narrow_bump_is_not_in_the_gaussian_space():
+    """exm-bump-price: for τ <= σ/√2 the norms of interpolants have no bound."""
+    norms = []
+    for step in (2.0, 1.0, 0.5):
+        x = np.arange(-6, 6.1, step)
+        norms.append(rkhs_norm(interpolate(Gaussian(1.0), x, np.exp(-x**2 / (2 * 0.4**2)))) ** 2)
+    assert norms[1] > 3 * norms[0] and norms[2] > 1000 * norms[1]
+
+
+def test_gaussian_spaces_are_nested():
+    """ex-gaussian-nested: the norm in the narrow space is at most (σ/τ)^(1/2) times."""
+    x = np.arange(-14, 15.0, 0.5)
+    for weights in ([1.0, -1.5, 1.0], [1.0, 2.0, 3.0]):
+        f = RKHSFunction(Gaussian(2.0), [-1.0, 0.5, 2.0], weights)
+        narrow = rkhs_norm(interpolate(Gaussian(1.0), x, f(x)))
+        assert narrow < np.sqrt(2) * rkhs_norm(f)
+
+
+# -- strict positive definiteness -----------------------------------------
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10**6))
+def test_the_quadratic_form_is_an_integral_over_frequencies(seed):
+    """thm-strict-spectrum: eq-gram-spectrum for the Gaussian kernel in the plane."""
+    rng = np.random.default_rng(seed)
+    X, a = rng.uniform(-1, 1, size=(5, 2)), rng.normal(size=5)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    omega = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+    mass = np.outer(weights, weights).ravel() / (2 * np.pi)
+    P = np.exp(1j * omega @ X.T) @ a
+    assert np.isclose(mass @ np.abs(P) ** 2, a @ Gaussian(1.0)(X) @ a, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [Gaussian(0.5), Laplace(1.0), Matern(1.5, 0.7), Matern(0.2, 1.0),
+                               Matern(4.0, 0.5), Sinc(0.4), BSpline(0.8), BSpline(1.0, degree=1),
+                               Gaussian(0.5) + Linear()], ids=names)
+@pytest.mark.parametrize("d", [1, 2])
+def test_kernels_with_a_ball_of_frequencies_are_strictly_positive_definite(k, d):
+    """cor-strict-kernels: at distinct points any values can be interpolated."""
+    X = np.stack(np.meshgrid(*[np.arange(3) * 0.5] * d), axis=-1).reshape(-1, d)
+    X = X + 0.1 * np.cos(np.arange(X.size)).reshape(X.shape)
+    assert is_positive_definite(k(X)).strict
+    y = np.sin(5 * np.arange(len(X)))
+    assert np.allclose(interpolate(k, X, y)(X), y, atol=1e-6)
+
+
+def test_isolated_frequencies_are_not_enough():
+    """thm-strict-spectrum, what breaks: a cosine, and a periodic kernel on the line."""
+    wave = FunctionKernel(lambda s, t: float(np.cos(1.7 * (s - t))))
+    for k, X in ((wave, [0.0, 0.3, 1.0]), (JacobiTheta(0.5), [0.0, 1.0, 2 * np.pi])):
+        verdict = is_positive_definite(k(X))
+        assert verdict and not verdict.strict
 
 
 # -- random Fourier features ----------------------------------------------
