@@ -192,6 +192,37 @@ def test_a_picture_that_was_not_drawn_again_is_found(tmp_path):
         assert passes or "The stored picture is not" in run.stdout
 
 
+# Solutions
+
+
+def solutions():
+    """(notebook, label, text, whether a code cell belongs to it)."""
+    gate = re.compile(r"^(`{3,})\{solution(-start)?\} *(\S+)(.*?)(?:^\1$|\Z)", re.M | re.S)
+    for name, notebook in NOTEBOOKS.items():
+        for cell, after in zip(notebook.cells, [*notebook.cells[1:], None]):
+            for match in gate.finditer(cell.source):
+                inside = match[2] and cell.source[match.end() :]
+                yield name, match[3], match[0] + (inside or ""), bool(
+                    match[2] and after and after.cell_type == "code"
+                )
+
+
+@pytest.mark.parametrize(
+    "name, label, text, executed",
+    [pytest.param(*found, id=found[1]) for found in solutions()],
+)
+def test_code_and_numbers_of_a_solution_are_executed(name, label, text, executed):
+    fenced = re.search(r"^(`{3,}|~{3,}) *(?:python|\{code)", text, re.M)
+    spans = re.findall(r"(?<!`)`([^`]+)`(?!`)", re.sub(r"\{[\w:]+\}`[^`]*`", "", text))
+    calls = [span for span in spans if re.search(r"\w\([^)]+\)", span)]
+    number = re.search(r"(?<![\w.])\d+\.\d", text)
+    claim = fenced or number or calls
+    assert executed or not claim, (
+        f"book/{name}.ipynb, solution of {label}, says {claim[0]!r}: compute it in a "
+        "code cell between solution-start and solution-end"
+    )
+
+
 # Chapters
 
 
