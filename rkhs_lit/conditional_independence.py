@@ -7,10 +7,13 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
+from scipy.linalg import (LinAlgError, cho_factor, cho_solve, eigh, solve,
+                          svd)
 from scipy.linalg.lapack import dpstrf
+from scipy.optimize import brentq
 from scipy.special import gammaincc
 
 import rkhs_lit.conventions as check
@@ -19,7 +22,7 @@ from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import (RKHSOperator, _named_space, _power,
                                        cross_covariance, regularised_solve)
 from rkhs_lit.hsic import GammaTest
-from rkhs_lit.kernels import Kernel, reduce_tiles
+from rkhs_lit.kernels import Kernel
 from rkhs_lit.mmd import _suited
 from rkhs_lit.pca import centre
 
@@ -258,16 +261,42 @@ def _centred_factor(kernel, X, name):
 
 
 # %% [9] A test
+def _freedom(d, ratio, n):
+    """The degrees of freedom ν of :prf:ref:`lem-ci-freedom`."""
+    s = ratio / (d + ratio)
+    rest = n - 1 - len(d)           # directions that no z explains
+    return (rest + s.sum()) ** 2 / (rest + s @ s)
+
+
 def _regression(kz, Z, lam):
-    """The map B -> R B, from few columns if they are enough."""
+    """The map B -> R H B, from few columns if they are enough; its
+    matrix; λ, by default the least that leaves half of the degrees of
+    freedom; and the share of them that the eigenvalues of Kz fill."""
     F, scale, trace = _centred_factor(kz, Z, "kz")
     n, r = F.shape
-    ratio = _ratio(trace, n, scale, lam, "kz")
     if r > n // 4:
-        return _residual_maker(F @ F.T, scale, lam, "kz")[0]
-    U, s, _ = svd(F, full_matrices=False)
-    shrink = (s**2 / (s**2 + ratio))[:, None]
-    return lambda B: B - U @ (shrink * (U.T @ B))
+        d, U = eigh(F @ F.T)
+        d = np.maximum(d, 0.0)
+    else:
+        U, d, _ = svd(F, full_matrices=False)
+        d = d**2
+    if lam is not None:
+        ratio = _ratio(trace, n, scale, lam, "kz")
+    else:
+        ratio = 1e-10 * trace or 1.0        # less is lost in rounding
+        if _freedom(d, ratio, n) < n / 2:
+            ends = math.log(ratio), math.log(1e3 * n * d.max())
+            ratio = math.exp(brentq(lambda t: _freedom(
+                d, math.exp(t), n) - n / 2, *ends))
+    fit = (d / (d + ratio))[:, None]
+
+    def R(B):
+        B = B - B.mean(axis=0)
+        return B - U @ (fit * (U.T @ B))
+
+    S = R(np.eye(n))
+    share = d.sum() ** 2 / (d @ d) / (n - 1) if d.any() else 0.0
+    return (R if r <= n // 4 else S.__matmul__), S, ratio / n * scale, share
 
 
 def _residual_features(kernel, X, name, R):
@@ -282,38 +311,57 @@ def _residual_features(kernel, X, name, R):
 
 
 # %% [10] A test
-def _weighted_sums(P, Q, kz, Z):
-    """Sum of W, trace of W and sum of the squares of W."""
-    d = np.asarray(kz._diag(Z), float)
-    c = float(np.mean(d / d.max()) * d.max()) if d.max() > 0 else 1.0
-
-    def visit(total, i, j):
-        W = (P[i] @ P[j].T) * (Q[i] @ Q[j].T)
-        W *= 0.5 + kz._block(Z[i], Z[j]) / c / 2
-        twice = 1 if i == j else 2
-        total += twice * W.sum(), twice * np.vdot(W, W)
-
-    sums = reduce_tiles(visit, lambda: np.zeros(2), len(P))
-    diagonal = np.sum(P**2, axis=1) * np.sum(Q**2, axis=1) * (
-        0.5 + d / c / 2)
-    return float(sums[0]), float(diagonal.sum()), float(sums[1])
+def _errors(S, B):
+    """From B = S L S: estimates of the mean of the diagonal of L, and
+    of L itself (:prf:ref:`thm-ci-null`)."""
+    S2 = S * S
+    D = 1 / np.sqrt(S2.sum(axis=0))
+    S2 += 1e-10 * S2.max() * np.eye(len(S))         # may be singular
+    return (solve(S2, B.diagonal(), assume_a="pos"), B * np.outer(D, D))
 
 
-def _gamma_test(total, diagonal, squares, n, unit):
-    """The record, from the three sums and the unit of W."""
-    T, mean, std = (v / n**2 for v in (max(total, 0.0), diagonal,
-                                       math.sqrt(2 * squares)))
-    pvalue = float(gammaincc((mean / std) ** 2, T * mean / std**2))
-    with np.errstate(over="ignore"):
-        values = check.finite(np.array([T, mean, std]) * unit,
-                         "the product of kx and ky")
-    return GammaTest(values[0], pvalue, *values[1:])
+def _moments(G, v, L):
+    """Mean and variance of the sum of G * L under the hypothesis."""
+    W = G * L
+    np.fill_diagonal(W, 0.0)
+    return G.diagonal() @ v, 2 * np.vdot(W, W)
+
+
+def _gamma_tail(total, mean, variance):
+    """Probability that a gamma variable is at least ``total``."""
+    if not (mean > 0 and variance > 0):
+        return 1.0
+    return float(gammaincc(mean**2 / variance,
+                           max(total, 0.0) * mean / variance))
+
+
+@dataclass(frozen=True)
+class ConditionalTest(GammaTest):
+    """What `conditional_independence_test` has found.
+
+    Attributes
+    ----------
+    statistic, pvalue, mean, std : float
+        As in `GammaTest`. The p-value is 1 if the test is undecided.
+    lam : float
+        The λ of the regressions on Z.
+    freedom : float
+        The degrees of freedom that they leave
+        (:prf:ref:`lem-ci-freedom`).
+    undecided : str
+        Why the data and the kernel do not allow a verdict; empty if
+        they do.
+    """
+
+    lam: float
+    freedom: float
+    undecided: str
 
 
 # %% [11] A test
 def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
-                                  X, Y, Z, *, lam: float = 1e-6
-                                  ) -> GammaTest:
+                                  X, Y, Z, *, lam: float | None = None
+                                  ) -> ConditionalTest:
     """Test whether X and Y are independent given Z
     (:prf:ref:`prop-residual-statistic`, :prf:ref:`thm-ci-null`).
 
@@ -324,19 +372,22 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
         (:prf:ref:`thm-conditional-zero`).
     X, Y, Z : sequences of n >= 4 points
         The triples (x_i, y_i, z_i).
-    lam : float
-        λ > 0 of the regressions on Z, with K_z + nλI in matrices; for
-        kernels with values near one. Large n need a smaller λ.
+    lam : float, optional
+        λ > 0 of the regressions on Z, with K_z + nλI in matrices. By
+        default the smallest one that leaves half of the degrees of
+        freedom (:prf:ref:`lem-ci-freedom`).
 
     Returns
     -------
-    GammaTest
+    ConditionalTest
         Its mean and std are estimates under the hypothesis. Its p-value
         is approximate: the regressions are not perfect, and a gamma
-        distribution replaces the exact one. If nothing but rounding is
-        left of X or of Y after the regression on Z, it is 1. But the
-        small error that λ leaves counts as a residual: variables that
-        are functions of Z, or nearly so, look dependent.
+        distribution replaces the exact one. It is undecided, with the
+        p-value 1, if nothing but rounding is left of X or of Y; if the
+        regressions leave fewer than 10 degrees of freedom; if to kz
+        hardly any two values of Z are alike (`Delta` on continuous
+        values); and if what is left of X and what is left of Y both
+        still depend on Z at the level of 1 %.
 
     Examples
     --------
@@ -349,11 +400,35 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     prepared = _triples(kx, ky, kz, X, Y, Z)[2]
     if (n := len(prepared)) < 4:
         raise ValueError(f"X must hold at least 4 points, got {n}")
-    R = _regression(kz, Z, lam)
+    R, S, lam, share = _regression(kz, Z, lam)
     P, p = _residual_features(kx, X, "kx", R)
     Q, q = _residual_features(ky, Y, "ky", R)
-    sums = _weighted_sums(P, Q, kz, prepared)
+    freedom = float(np.trace(S) ** 2 / np.vdot(S, S))
+    A, B = P @ P.T, Q @ Q.T
     # P and Q have mean square one: a smaller trace is rounding.
-    if p == 0 or q == 0 or sums[1] <= 1e-28 * P.size * Q.size / n:
-        return GammaTest(0.0, 1.0, 0.0, 0.0)
-    return _gamma_test(*sums, n, p * q)
+    if p == 0 or q == 0 or (A.diagonal() @ B.diagonal()
+                            <= 1e-28 * P.size * Q.size / n):
+        return ConditionalTest(0.0, 1.0, 0.0, 0.0, lam, freedom, (
+            "nothing is left of X or of Y after the regression on Z"))
+    w = 0.5 + kz(Z) / (np.mean(kz.diag(Z)) or 1.0) / 2
+    T = max(float(np.vdot(A * B, w)), 0.0)
+    ex, ey = _errors(S, A), _errors(S, B)
+    mean, variance = np.mean([_moments(R(R(A * w).T), *ey),
+                              _moments(R(R(B * w).T), *ex)], axis=0)
+    probe, undecided = R(R(w**4).T), ""
+    if freedom < 10:
+        undecided = (f"the regressions on Z leave {freedom:.1f} degrees of "
+                     "freedom, fewer than 10")
+    elif share > 0.5:
+        undecided = "to kz hardly any two values of Z are alike"
+    elif np.trace(probe) > 1e-9 * np.trace(w**4) and max(_gamma_tail(
+            np.vdot(V, w**4), *_moments(probe, *e))
+            for V, e in ((A, ex), (B, ey))) < 0.01:
+        undecided = ("what is left of X and what is left of Y both still "
+                     "depend on Z: kz does not suit, or lam is too large")
+    pvalue = 1.0 if undecided else _gamma_tail(T, mean, variance)
+    with np.errstate(over="ignore"):
+        values = check.finite(np.array([T, mean, math.sqrt(variance)])
+                              / n**2 * (p * q), "the product of kx and ky")
+    return ConditionalTest(values[0], pvalue, *values[1:], lam, freedom,
+                           undecided)
