@@ -311,20 +311,16 @@ def _residual_features(kernel, X, name, R):
 
 
 # %% [10] A test
-def _errors(S, B):
-    """From B = S L S: estimates of the mean of the diagonal of L, and
-    of L itself (:prf:ref:`thm-ci-null`)."""
+def _null(G, S, B):
+    """For the sum of B * M with B = S L S and G = S M S: estimates of
+    its mean and variance under the hypothesis (:prf:ref:`thm-ci-null`)."""
     S2 = S * S
     D = 1 / np.sqrt(S2.sum(axis=0))
     S2 += 1e-10 * S2.max() * np.eye(len(S))         # may be singular
-    return (solve(S2, B.diagonal(), assume_a="pos"), B * np.outer(D, D))
-
-
-def _moments(G, v, L):
-    """Mean and variance of the sum of G * L under the hypothesis."""
-    W = G * L
+    h = solve(S2, G.diagonal(), assume_a="pos")
+    W = (G - (S * h) @ S) * B * np.outer(D, D)
     np.fill_diagonal(W, 0.0)
-    return G.diagonal() @ v, 2 * np.vdot(W, W)
+    return h @ B.diagonal(), 2 * np.vdot(W, W)
 
 
 def _gamma_tail(total, mean, variance):
@@ -412,9 +408,8 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
             "nothing is left of X or of Y after the regression on Z"))
     w = 0.5 + kz(Z) / (np.mean(kz.diag(Z)) or 1.0) / 2
     T = max(float(np.vdot(A * B, w)), 0.0)
-    ex, ey = _errors(S, A), _errors(S, B)
-    mean, variance = np.mean([_moments(R(R(A * w).T), *ey),
-                              _moments(R(R(B * w).T), *ex)], axis=0)
+    mean, variance = np.mean([_null(R(R(A * w).T), S, B),
+                              _null(R(R(B * w).T), S, A)], axis=0)
     probe, undecided = R(R(w**4).T), ""
     if freedom < 10:
         undecided = (f"the regressions on Z leave {freedom:.1f} degrees of "
@@ -422,8 +417,7 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     elif share > 0.5:
         undecided = "to kz hardly any two values of Z are alike"
     elif np.trace(probe) > 1e-9 * np.trace(w**4) and max(_gamma_tail(
-            np.vdot(V, w**4), *_moments(probe, *e))
-            for V, e in ((A, ex), (B, ey))) < 0.01:
+            np.vdot(V, w**4), *_null(probe, S, V)) for V in (A, B)) < 0.01:
         undecided = ("what is left of X and what is left of Y both still "
                      "depend on Z: kz does not suit, or lam is too large")
     pvalue = 1.0 if undecided else _gamma_tail(T, mean, variance)
