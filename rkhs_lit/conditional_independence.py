@@ -219,7 +219,7 @@ def normalised_conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
     return _squared_norm(*parts, len(A))
 
 
-# %% [8] A test
+# %% [8] Fine print
 def _dense_factor(K, name):
     """Pivoted Cholesky of a whole matrix, in blocks."""
     L, pivots, rank, _ = dpstrf(K, lower=1)
@@ -260,7 +260,7 @@ def _centred_factor(kernel, X, name):
     return F, scale, float(np.sum(d / scale))
 
 
-# %% [9] A test
+# %% [9] Fine print
 def _freedom(d, ratio, n):
     """The degrees of freedom ν of :prf:ref:`lem-ci-freedom`."""
     s = ratio / (d + ratio)
@@ -275,8 +275,8 @@ def _regression(kz, Z, lam):
     F, scale, trace = _centred_factor(kz, Z, "kz")
     n, r = F.shape
     if r > n // 4:
-        d, U = eigh(F @ F.T)
-        d = np.maximum(d, 0.0)
+        d, U = eigh(F @ F.T)                # the first: constants
+        d, U = np.maximum(d[1:], 0.0), U[:, 1:]
     else:
         U, d, _ = svd(F, full_matrices=False)
         d = d**2
@@ -310,7 +310,7 @@ def _residual_features(kernel, X, name, R):
     return P / unit, unit**2 * scale
 
 
-# %% [10] A test
+# %% [10] Fine print
 def _null(G, S, B):
     """For the sum of B * M with B = S L S and G = S M S: estimates of
     its mean and variance under the hypothesis (:prf:ref:`thm-ci-null`)."""
@@ -354,7 +354,7 @@ class ConditionalTest(GammaTest):
     undecided: str
 
 
-# %% [11] A test
+# %% [11] Fine print
 def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
                                   X, Y, Z, *, lam: float | None = None
                                   ) -> ConditionalTest:
@@ -416,7 +416,7 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
                      "freedom, fewer than 10")
     elif share > 0.5:
         undecided = "to kz hardly any two values of Z are alike"
-    elif np.trace(probe) > 1e-9 * np.trace(w**4) and max(_gamma_tail(
+    elif np.trace(probe) > 1e-12 * np.trace(w**4) and max(_gamma_tail(
             np.vdot(V, w**4), *_null(probe, S, V)) for V in (A, B)) < 0.01:
         undecided = ("what is left of X and what is left of Y both still "
                      "depend on Z: kz does not suit, or lam is too large")
