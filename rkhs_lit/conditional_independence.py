@@ -323,6 +323,17 @@ def _null(G, S, B):
     return h @ B.diagonal(), 2 * np.vdot(W, W)
 
 
+def _probe(w):
+    """Gram matrix of functions of Z that are finer than those of w."""
+    size = np.sqrt(w.diagonal())
+    g = (w / np.outer(size, size)) ** 4
+    for _ in range(40):
+        if g.mean() <= 0.6:
+            break
+        g = g * g
+    return g
+
+
 def _gamma_tail(total, mean, variance):
     """Probability that a gamma variable is at least ``total``."""
     if not (mean > 0 and variance > 0):
@@ -354,7 +365,7 @@ class ConditionalTest(GammaTest):
     undecided: str
 
 
-# %% [11] Fine print
+# %% [11] The test as a function
 def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
                                   X, Y, Z, *, lam: float | None = None
                                   ) -> ConditionalTest:
@@ -410,14 +421,15 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     T = max(float(np.vdot(A * B, w)), 0.0)
     mean, variance = np.mean([_null(R(R(A * w).T), S, B),
                               _null(R(R(B * w).T), S, A)], axis=0)
-    probe, undecided = R(R(w**4).T), ""
+    g, undecided = _probe(w), ""
+    G = R(R(g).T)
     if freedom < 10:
         undecided = (f"the regressions on Z leave {freedom:.1f} degrees of "
                      "freedom, fewer than 10")
     elif share > 0.5:
         undecided = "to kz hardly any two values of Z are alike"
-    elif np.trace(probe) > 1e-12 * np.trace(w**4) and max(_gamma_tail(
-            np.vdot(V, w**4), *_null(probe, S, V)) for V in (A, B)) < 0.01:
+    elif np.trace(G) > 1e-12 * n and max(_gamma_tail(
+            np.vdot(V, g), *_null(G, S, V)) for V in (A, B)) < 0.01:
         undecided = ("what is left of X and what is left of Y both still "
                      "depend on Z: kz does not suit, or lam is too large")
     pvalue = 1.0 if undecided else _gamma_tail(T, mean, variance)
