@@ -219,7 +219,28 @@ def normalised_conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
     return _squared_norm(*parts, len(A))
 
 
-# %% [8] Fine print
+# %% [8] A test
+def _null(G, S, B):
+    """For the sum of B * M with B = S L S and G = S M S: estimates of
+    its mean and variance under the hypothesis (:prf:ref:`thm-ci-null`)."""
+    S2 = S * S
+    D = 1 / np.sqrt(S2.sum(axis=0))
+    S2 += 1e-10 * S2.max() * np.eye(len(S))         # may be singular
+    h = solve(S2, G.diagonal(), assume_a="pos")
+    W = (G - (S * h) @ S) * B * np.outer(D, D)
+    np.fill_diagonal(W, 0.0)
+    return h @ B.diagonal(), 2 * np.vdot(W, W)
+
+
+def _gamma_tail(total, mean, variance):
+    """Probability that a gamma variable is at least ``total``."""
+    if not (mean > 0 and variance > 0):
+        return 1.0
+    return float(gammaincc(mean**2 / variance,
+                           max(total, 0.0) * mean / variance))
+
+
+# %% [9] Fine print
 def _dense_factor(K, name):
     """Pivoted Cholesky of a whole matrix, in blocks."""
     L, pivots, rank, _ = dpstrf(K, lower=1)
@@ -260,7 +281,7 @@ def _centred_factor(kernel, X, name):
     return F, scale, float(np.sum(d / scale))
 
 
-# %% [9] Fine print
+# %% [10] Fine print
 def _freedom(d, ratio, n):
     """The degrees of freedom ν of :prf:ref:`lem-ci-freedom`."""
     s = ratio / (d + ratio)
@@ -270,16 +291,15 @@ def _freedom(d, ratio, n):
 
 def _regression(kz, Z, lam):
     """The map B -> R H B, from few columns if they are enough; its
-    matrix; λ, by default the least that leaves half of the degrees of
-    freedom; and the share of them that the eigenvalues of Kz fill."""
+    matrix; λ; ν; and the share of n - 1 that the eigenvalues fill."""
     F, scale, trace = _centred_factor(kz, Z, "kz")
     n, r = F.shape
     if r > n // 4:
         d, U = eigh(F @ F.T)                # the first: constants
         d, U = np.maximum(d[1:], 0.0), U[:, 1:]
     else:
-        U, d, _ = svd(F, full_matrices=False)
-        d = d**2
+        U, root, _ = svd(F, full_matrices=False)
+        d = root**2
     if lam is not None:
         ratio = _ratio(trace, n, scale, lam, "kz")
     else:
@@ -296,7 +316,8 @@ def _regression(kz, Z, lam):
 
     S = R(np.eye(n))
     share = d.sum() ** 2 / (d @ d) / (n - 1) if d.any() else 0.0
-    return (R if r <= n // 4 else S.__matmul__), S, ratio / n * scale, share
+    return (R if r <= n // 4 else S.__matmul__, S, ratio / n * scale,
+            float(_freedom(d, ratio, n)), share)
 
 
 def _residual_features(kernel, X, name, R):
@@ -310,19 +331,22 @@ def _residual_features(kernel, X, name, R):
     return P / unit, unit**2 * scale
 
 
-# %% [10] Fine print
-def _null(G, S, B):
-    """For the sum of B * M with B = S L S and G = S M S: estimates of
-    its mean and variance under the hypothesis (:prf:ref:`thm-ci-null`)."""
-    S2 = S * S
-    D = 1 / np.sqrt(S2.sum(axis=0))
-    S2 += 1e-10 * S2.max() * np.eye(len(S))         # may be singular
-    h = solve(S2, G.diagonal(), assume_a="pos")
-    W = (G - (S * h) @ S) * B * np.outer(D, D)
-    np.fill_diagonal(W, 0.0)
-    return h @ B.diagonal(), 2 * np.vdot(W, W)
+# %% [11] Fine print
+def _weights(kz, Z):
+    """The matrix of w(z_i, z_j) = (1 + m / mean of m(z, z)) / 2."""
+    d = kz.diag(Z)
+    top = d.max() or 1.0
+    return 0.5 + kz(Z) / top / (np.mean(d / top) or 1.0) / 2
 
 
+def _meet(P, Q):
+    """Whether some triple has a residual of X and one of Y; P and Q
+    have mean square one, so what is less is rounding."""
+    return np.sum(P**2, axis=1) @ np.sum(Q**2, axis=1) > (
+        1e-28 * P.size * Q.size / len(P))
+
+
+# %% [12] Fine print
 def _probe(w):
     """Gram matrix of functions of Z that are finer than those of w."""
     size = np.sqrt(w.diagonal())
@@ -334,14 +358,34 @@ def _probe(w):
     return g
 
 
-def _gamma_tail(total, mean, variance):
-    """Probability that a gamma variable is at least ``total``."""
-    if not (mean > 0 and variance > 0):
-        return 1.0
-    return float(gammaincc(mean**2 / variance,
-                           max(total, 0.0) * mean / variance))
+def _objection(w, R, S, freedom, share, residuals, moments):
+    """Why there can be no verdict; empty if there can."""
+    if not min(moments) > 0:
+        return "too little varies under the hypothesis"
+    if freedom < 10:
+        return (f"the regressions on Z leave {freedom:.1f} degrees of "
+                "freedom, fewer than 10")
+    if share > 0.5:
+        return "to kz hardly any two values of Z are alike"
+    g = _probe(w)
+    G = R(R(g).T)
+    if np.trace(G) > 1e-12 * len(g) and max(
+            _gamma_tail(np.vdot(V, g), *_null(G, S, V))
+            for V in residuals) < 0.01:
+        return ("what is left of X and what is left of Y both still "
+                "depend on Z: kz does not suit, or lam is too large")
+    return ""
 
 
+def _record(T, mean, variance, pvalue, unit, *rest):
+    """The record, from sums in the given unit."""
+    with np.errstate(over="ignore"):
+        values = check.finite(np.array([T, mean, math.sqrt(variance)])
+                              * unit, "the product of kx and ky")
+    return ConditionalTest(values[0], pvalue, *values[1:], *rest)
+
+
+# %% [13] The test as a function
 @dataclass(frozen=True)
 class ConditionalTest(GammaTest):
     """What `conditional_independence_test` has found.
@@ -365,7 +409,7 @@ class ConditionalTest(GammaTest):
     undecided: str
 
 
-# %% [11] The test as a function
+# %% [14] The test as a function
 def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
                                   X, Y, Z, *, lam: float | None = None
                                   ) -> ConditionalTest:
@@ -380,21 +424,15 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     X, Y, Z : sequences of n >= 4 points
         The triples (x_i, y_i, z_i).
     lam : float, optional
-        λ > 0 of the regressions on Z, with K_z + nλI in matrices. By
-        default the smallest one that leaves half of the degrees of
-        freedom (:prf:ref:`lem-ci-freedom`).
+        λ > 0 of the regressions on Z (K_z + nλI in matrices). Default:
+        the least that leaves half of the degrees of freedom.
 
     Returns
     -------
     ConditionalTest
-        Its mean and std are estimates under the hypothesis. Its p-value
-        is approximate: the regressions are not perfect, and a gamma
-        distribution replaces the exact one. It is undecided, with the
-        p-value 1, if nothing but rounding is left of X or of Y; if the
-        regressions leave fewer than 10 degrees of freedom; if to kz
-        hardly any two values of Z are alike (`Delta` on continuous
-        values); and if what is left of X and what is left of Y both
-        still depend on Z at the level of 1 %.
+        With an approximate p-value: the regressions are not perfect,
+        and a gamma distribution replaces the exact one. It is 1 where
+        the test cannot tell; ``undecided`` says why.
 
     Examples
     --------
@@ -404,37 +442,20 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     >>> conditional_independence_test(k, k, k, z + u, u, z).pvalue < 1e-6
     True
     """
-    prepared = _triples(kx, ky, kz, X, Y, Z)[2]
-    if (n := len(prepared)) < 4:
+    n = len(_triples(kx, ky, kz, X, Y, Z)[2])
+    if n < 4:
         raise ValueError(f"X must hold at least 4 points, got {n}")
-    R, S, lam, share = _regression(kz, Z, lam)
-    P, p = _residual_features(kx, X, "kx", R)
-    Q, q = _residual_features(ky, Y, "ky", R)
-    freedom = float(np.trace(S) ** 2 / np.vdot(S, S))
-    A, B = P @ P.T, Q @ Q.T
-    # P and Q have mean square one: a smaller trace is rounding.
-    if p == 0 or q == 0 or (A.diagonal() @ B.diagonal()
-                            <= 1e-28 * P.size * Q.size / n):
-        return ConditionalTest(0.0, 1.0, 0.0, 0.0, lam, freedom, (
-            "nothing is left of X or of Y after the regression on Z"))
-    w = 0.5 + kz(Z) / (np.mean(kz.diag(Z)) or 1.0) / 2
-    T = max(float(np.vdot(A * B, w)), 0.0)
-    mean, variance = np.mean([_null(R(R(A * w).T), S, B),
-                              _null(R(R(B * w).T), S, A)], axis=0)
-    g, undecided = _probe(w), ""
-    G = R(R(g).T)
-    if freedom < 10:
-        undecided = (f"the regressions on Z leave {freedom:.1f} degrees of "
-                     "freedom, fewer than 10")
-    elif share > 0.5:
-        undecided = "to kz hardly any two values of Z are alike"
-    elif np.trace(G) > 1e-12 * n and max(_gamma_tail(
-            np.vdot(V, g), *_null(G, S, V)) for V in (A, B)) < 0.01:
-        undecided = ("what is left of X and what is left of Y both still "
-                     "depend on Z: kz does not suit, or lam is too large")
-    pvalue = 1.0 if undecided else _gamma_tail(T, mean, variance)
-    with np.errstate(over="ignore"):
-        values = check.finite(np.array([T, mean, math.sqrt(variance)])
-                              / n**2 * (p * q), "the product of kx and ky")
-    return ConditionalTest(values[0], pvalue, *values[1:], lam, freedom,
-                           undecided)
+    R, S, lam, freedom, share = _regression(kz, Z, lam)
+    (P, p), (Q, q) = (_residual_features(k, V, name, R) for k, V, name in (
+        (kx, X, "kx"), (ky, Y, "ky")))
+    A, B, w = P @ P.T, Q @ Q.T, _weights(kz, Z)
+    T, moments, undecided = 0.0, np.zeros(2), (
+        "nothing is left of X or of Y after the regression on Z")
+    if p > 0 and q > 0 and _meet(P, Q):
+        T = max(np.vdot(A * B, w), 0.0)
+        moments = np.mean([_null(R(R(A * w).T), S, B),
+                           _null(R(R(B * w).T), S, A)], axis=0)
+        undecided = _objection(w, R, S, freedom, share, (A, B), moments)
+    pvalue = 1.0 if undecided else _gamma_tail(T, *moments)
+    return _record(T, *moments, pvalue, p * q / n**2, lam, freedom,
+                   undecided)
