@@ -1,4 +1,4 @@
-"""Level and power of the test of conditional independence: a campaign of two to three hours.
+"""Level and power of the test of conditional independence: a campaign of an hour or two.
 
 The default λ was chosen on other models: independent normal variables; X and Y equal to the sum of
 the z, a² with a the first coordinate of z, the sum of sin 2z, ab with b the last one, a tanh and

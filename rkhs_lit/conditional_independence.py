@@ -7,11 +7,12 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import (LinAlgError, cho_factor, cho_solve, eigh, solve,
-                          svd)
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
 from scipy.linalg.lapack import dpstrf
 from scipy.optimize import brentq
 from scipy.special import gammaincc
@@ -220,16 +221,16 @@ def normalised_conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
 
 
 # %% [8] A test
-def _null(G, S, B):
-    """For the sum of B * M with B = S L S and G = S M S: estimates of
-    its mean and variance under the hypothesis (:prf:ref:`thm-ci-null`)."""
-    S2 = S * S
-    D = 1 / np.sqrt(S2.sum(axis=0))
-    S2 += 1e-10 * S2.max() * np.eye(len(S))         # may be singular
-    h = solve(S2, G.diagonal(), assume_a="pos")
-    W = (G - (S * h) @ S) * B * np.outer(D, D)
-    np.fill_diagonal(W, 0.0)
-    return h @ B.diagonal(), 2 * np.vdot(W, W)
+def _null(M, fit, *grams):
+    """For the sum of B * M, for each B = S L S: estimates of its mean
+    and variance under the hypothesis (:prf:ref:`thm-ci-null`)."""
+    SM = fit.R(M)
+    h = cho_solve(fit.squares, np.sum(SM * fit.S, axis=1))
+    hat = fit.R((SM - fit.S * h).T)                 # S (M - diag h) S
+    np.fill_diagonal(hat, 0.0)
+    D = np.sqrt(np.sum(fit.S**2, axis=0))
+    hat /= np.outer(D, D)
+    return [(h @ B.diagonal(), 2 * np.sum((hat * B) ** 2)) for B in grams]
 
 
 def _gamma_tail(total, mean, variance):
@@ -289,9 +290,17 @@ def _freedom(d, ratio, n):
     return (rest + s.sum()) ** 2 / (rest + s @ s)
 
 
+class _Fit(NamedTuple):
+    R: Callable             # B -> S B, from few columns if they do
+    S: np.ndarray
+    squares: tuple          # a Cholesky factor of S * S
+    lam: float
+    freedom: float
+    share: float            # of n - 1, that the eigenvalues fill
+
+
 def _regression(kz, Z, lam):
-    """The map B -> R H B, from few columns if they are enough; its
-    matrix; λ; ν; and the share of n - 1 that the eigenvalues fill."""
+    """The regression on Z, for a given λ or by default."""
     F, scale, trace = _centred_factor(kz, Z, "kz")
     n, r = F.shape
     if r > n // 4:
@@ -315,11 +324,13 @@ def _regression(kz, Z, lam):
         return B - U @ (fit * (U.T @ B))
 
     S = R(np.eye(n))
+    squares = S**2 + 1e-10 * S.max() ** 2 * np.eye(n)   # if singular
     share = d.sum() ** 2 / (d @ d) / (n - 1) if d.any() else 0.0
-    return (R if r <= n // 4 else S.__matmul__, S, ratio / n * scale,
-            float(_freedom(d, ratio, n)), share)
+    return _Fit(R if r <= n // 4 else S.__matmul__, S, cho_factor(squares),
+                ratio / n * scale, float(_freedom(d, ratio, n)), share)
 
 
+# %% [11] Fine print
 def _residual_features(kernel, X, name, R):
     """R H F with mean square one, and the square of its unit, which is
     zero if nothing but rounding errors is left."""
@@ -331,7 +342,6 @@ def _residual_features(kernel, X, name, R):
     return P / unit, unit**2 * scale
 
 
-# %% [11] Fine print
 def _weights(kz, Z):
     """The matrix of w(z_i, z_j) = (1 + m / mean of m(z, z)) / 2."""
     d = kz.diag(Z)
@@ -358,20 +368,20 @@ def _probe(w):
     return g
 
 
-def _objection(w, R, S, freedom, share, residuals, moments):
+def _objection(w, fit, residuals, moments):
     """Why there can be no verdict; empty if there can."""
     if not min(moments) > 0:
         return "too little varies under the hypothesis"
-    if freedom < 10:
-        return (f"the regressions on Z leave {freedom:.1f} degrees of "
-                "freedom, fewer than 10")
-    if share > 0.5:
+    if fit.freedom < 10:
+        return (f"the regressions on Z leave {fit.freedom:.1f} degrees "
+                "of freedom, fewer than 10")
+    if fit.share > 0.5:
         return "to kz hardly any two values of Z are alike"
     g = _probe(w)
-    G = R(R(g).T)
-    if np.trace(G) > 1e-12 * len(g) and max(
-            _gamma_tail(np.vdot(V, g), *_null(G, S, V))
-            for V in residuals) < 0.01:
+    pvalues = [_gamma_tail(np.vdot(V, g), *m) for V, m in zip(
+        residuals, _null(g, fit, *residuals))]
+    left = np.vdot(fit.R(g), fit.S)         # trace of S g S
+    if left > 1e-12 * len(g) and max(pvalues) < 0.01:
         return ("what is left of X and what is left of Y both still "
                 "depend on Z: kz does not suit, or lam is too large")
     return ""
@@ -445,17 +455,17 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     n = len(_triples(kx, ky, kz, X, Y, Z)[2])
     if n < 4:
         raise ValueError(f"X must hold at least 4 points, got {n}")
-    R, S, lam, freedom, share = _regression(kz, Z, lam)
-    (P, p), (Q, q) = (_residual_features(k, V, name, R) for k, V, name in (
-        (kx, X, "kx"), (ky, Y, "ky")))
+    fit = _regression(kz, Z, lam)
+    P, p = _residual_features(kx, X, "kx", fit.R)
+    Q, q = _residual_features(ky, Y, "ky", fit.R)
     A, B, w = P @ P.T, Q @ Q.T, _weights(kz, Z)
     T, moments, undecided = 0.0, np.zeros(2), (
         "nothing is left of X or of Y after the regression on Z")
     if p > 0 and q > 0 and _meet(P, Q):
         T = max(np.vdot(A * B, w), 0.0)
-        moments = np.mean([_null(R(R(A * w).T), S, B),
-                           _null(R(R(B * w).T), S, A)], axis=0)
-        undecided = _objection(w, R, S, freedom, share, (A, B), moments)
+        moments = np.mean(_null(A * w, fit, B) + _null(B * w, fit, A),
+                          axis=0)
+        undecided = _objection(w, fit, (A, B), moments)
     pvalue = 1.0 if undecided else _gamma_tail(T, *moments)
-    return _record(T, *moments, pvalue, p * q / n**2, lam, freedom,
+    return _record(T, *moments, pvalue, p * q / n**2, fit.lam, fit.freedom,
                    undecided)
