@@ -34,6 +34,7 @@ from rkhs_lit.conditional_embedding import (
     embedding_leave_one_out,
 )
 from rkhs_lit.conditional_independence import (
+    ConditionalTest,
     conditional_covariance,
     conditional_hsic,
     conditional_independence_test,

@@ -4,14 +4,18 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d572f76a4a804a34
+# Cells: be96b862cb063d7f
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
 from scipy.linalg.lapack import dpstrf
+from scipy.optimize import brentq
 from scipy.special import gammaincc
 
 import rkhs_lit.conventions as check
@@ -20,7 +24,7 @@ from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import (RKHSOperator, _named_space, _power,
                                        cross_covariance, regularised_solve)
 from rkhs_lit.hsic import GammaTest
-from rkhs_lit.kernels import Kernel, reduce_tiles
+from rkhs_lit.kernels import Kernel
 from rkhs_lit.mmd import _suited
 from rkhs_lit.pca import centre
 
@@ -218,6 +222,27 @@ def normalised_conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
 
 
 # %% [8] A test
+def _null(M, fit, *grams):
+    """For the sum of B * M, for each B = S L S: estimates of its mean
+    and variance under the hypothesis (:prf:ref:`thm-ci-null`)."""
+    SM = fit.R(M)
+    h = cho_solve(fit.squares, np.sum(SM * fit.S, axis=1))
+    hat = fit.R((SM - fit.S * h).T)                 # S (M - diag h) S
+    np.fill_diagonal(hat, 0.0)
+    D = np.sqrt(np.sum(fit.S**2, axis=0))
+    hat /= np.outer(D, D)
+    return [(h @ B.diagonal(), 2 * np.sum((hat * B) ** 2)) for B in grams]
+
+
+def _gamma_tail(total, mean, variance):
+    """Probability that a gamma variable is at least ``total``."""
+    if not (mean > 0 and variance > 0):
+        return 1.0
+    return float(gammaincc(mean**2 / variance,
+                           max(total, 0.0) * mean / variance))
+
+
+# %% [9] Fine print
 def _dense_factor(K, name):
     """Pivoted Cholesky of a whole matrix, in blocks."""
     L, pivots, rank, _ = dpstrf(K, lower=1)
@@ -258,19 +283,55 @@ def _centred_factor(kernel, X, name):
     return F, scale, float(np.sum(d / scale))
 
 
-# %% [9] A test
+# %% [10] Fine print
+def _freedom(d, ratio, n):
+    """The degrees of freedom ν of :prf:ref:`lem-ci-freedom`."""
+    s = ratio / (d + ratio)
+    rest = n - 1 - len(d)           # directions that no z explains
+    return (rest + s.sum()) ** 2 / (rest + s @ s)
+
+
+class _Fit(NamedTuple):
+    R: Callable             # B -> S B, from few columns if they do
+    S: np.ndarray
+    squares: tuple          # a Cholesky factor of S * S
+    lam: float
+    freedom: float
+    share: float            # of n - 1, that the eigenvalues fill
+
+
 def _regression(kz, Z, lam):
-    """The map B -> R B, from few columns if they are enough."""
+    """The regression on Z, for a given λ or by default."""
     F, scale, trace = _centred_factor(kz, Z, "kz")
     n, r = F.shape
-    ratio = _ratio(trace, n, scale, lam, "kz")
     if r > n // 4:
-        return _residual_maker(F @ F.T, scale, lam, "kz")[0]
-    U, s, _ = svd(F, full_matrices=False)
-    shrink = (s**2 / (s**2 + ratio))[:, None]
-    return lambda B: B - U @ (shrink * (U.T @ B))
+        d, U = eigh(F @ F.T)                # the first: constants
+        d, U = np.maximum(d[1:], 0.0), U[:, 1:]
+    else:
+        U, root, _ = svd(F, full_matrices=False)
+        d = root**2
+    if lam is not None:
+        ratio = _ratio(trace, n, scale, lam, "kz")
+    else:
+        ratio = 1e-10 * trace or 1.0        # less is lost in rounding
+        if _freedom(d, ratio, n) < n / 2:
+            ends = math.log(ratio), math.log(1e3 * n * d.max())
+            ratio = math.exp(brentq(lambda t: _freedom(
+                d, math.exp(t), n) - n / 2, *ends))
+    fit = (d / (d + ratio))[:, None]
+
+    def R(B):
+        B = B - B.mean(axis=0)
+        return B - U @ (fit * (U.T @ B))
+
+    S = R(np.eye(n))
+    squares = S**2 + 1e-10 * S.max() ** 2 * np.eye(n)   # if singular
+    share = d.sum() ** 2 / (d @ d) / (n - 1) if d.any() else 0.0
+    return _Fit(R if r <= n // 4 else S.__matmul__, S, cho_factor(squares),
+                ratio / n * scale, float(_freedom(d, ratio, n)), share)
 
 
+# %% [11] Fine print
 def _residual_features(kernel, X, name, R):
     """R H F with mean square one, and the square of its unit, which is
     zero if nothing but rounding errors is left."""
@@ -282,39 +343,87 @@ def _residual_features(kernel, X, name, R):
     return P / unit, unit**2 * scale
 
 
-# %% [10] A test
-def _weighted_sums(P, Q, kz, Z):
-    """Sum of W, trace of W and sum of the squares of W."""
-    d = np.asarray(kz._diag(Z), float)
-    c = float(np.mean(d / d.max()) * d.max()) if d.max() > 0 else 1.0
-
-    def visit(total, i, j):
-        W = (P[i] @ P[j].T) * (Q[i] @ Q[j].T)
-        W *= 0.5 + kz._block(Z[i], Z[j]) / c / 2
-        twice = 1 if i == j else 2
-        total += twice * W.sum(), twice * np.vdot(W, W)
-
-    sums = reduce_tiles(visit, lambda: np.zeros(2), len(P))
-    diagonal = np.sum(P**2, axis=1) * np.sum(Q**2, axis=1) * (
-        0.5 + d / c / 2)
-    return float(sums[0]), float(diagonal.sum()), float(sums[1])
+def _weights(kz, Z):
+    """The matrix of w(z_i, z_j) = (1 + m / mean of m(z, z)) / 2."""
+    d = kz.diag(Z)
+    top = d.max() or 1.0
+    return 0.5 + kz(Z) / top / (np.mean(d / top) or 1.0) / 2
 
 
-def _gamma_test(total, diagonal, squares, n, unit):
-    """The record, from the three sums and the unit of W."""
-    T, mean, std = (v / n**2 for v in (max(total, 0.0), diagonal,
-                                       math.sqrt(2 * squares)))
-    pvalue = float(gammaincc((mean / std) ** 2, T * mean / std**2))
+def _meet(P, Q):
+    """Whether some triple has a residual of X and one of Y; P and Q
+    have mean square one, so what is less is rounding."""
+    return np.sum(P**2, axis=1) @ np.sum(Q**2, axis=1) > (
+        1e-28 * P.size * Q.size / len(P))
+
+
+# %% [12] Fine print
+def _probe(w):
+    """Gram matrix of functions of Z that are finer than those of w."""
+    size = np.sqrt(w.diagonal())
+    g = (w / np.outer(size, size)) ** 4
+    for _ in range(40):
+        if g.mean() <= 0.6:
+            break
+        g = g * g
+    return g
+
+
+def _objection(w, fit, residuals, moments):
+    """Why there can be no verdict; empty if there can."""
+    if not min(moments) > 0:
+        return "too little varies under the hypothesis"
+    if fit.freedom < 10:
+        return (f"the regressions on Z leave {fit.freedom:.1f} degrees "
+                "of freedom, fewer than 10")
+    if fit.share > 0.5:
+        return "to kz hardly any two values of Z are alike"
+    g = _probe(w)
+    pvalues = [_gamma_tail(np.vdot(V, g), *m) for V, m in zip(
+        residuals, _null(g, fit, *residuals))]
+    left = np.vdot(fit.R(g), fit.S)         # trace of S g S
+    if left > 1e-12 * len(g) and max(pvalues) < 0.01:
+        return ("what is left of X and what is left of Y both still "
+                "depend on Z: kz does not suit, or lam is too large")
+    return ""
+
+
+def _record(T, mean, variance, pvalue, unit, *rest):
+    """The record, from sums in the given unit."""
     with np.errstate(over="ignore"):
-        values = check.finite(np.array([T, mean, std]) * unit,
-                         "the product of kx and ky")
-    return GammaTest(values[0], pvalue, *values[1:])
+        values = check.finite(np.array([T, mean, math.sqrt(variance)])
+                              * unit, "the product of kx and ky")
+    return ConditionalTest(values[0], pvalue, *values[1:], *rest)
 
 
-# %% [11] A test
+# %% [13] The test as a function
+@dataclass(frozen=True)
+class ConditionalTest(GammaTest):
+    """What `conditional_independence_test` has found.
+
+    Attributes
+    ----------
+    statistic, pvalue, mean, std : float
+        As in `GammaTest`. The p-value is 1 if the test is undecided.
+    lam : float
+        The λ of the regressions on Z.
+    freedom : float
+        The degrees of freedom that they leave
+        (:prf:ref:`lem-ci-freedom`).
+    undecided : str
+        Why the data and the kernel do not allow a verdict; empty if
+        they do.
+    """
+
+    lam: float
+    freedom: float
+    undecided: str
+
+
+# %% [14] The test as a function
 def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
-                                  X, Y, Z, *, lam: float = 1e-6
-                                  ) -> GammaTest:
+                                  X, Y, Z, *, lam: float | None = None
+                                  ) -> ConditionalTest:
     """Test whether X and Y are independent given Z
     (:prf:ref:`prop-residual-statistic`, :prf:ref:`thm-ci-null`).
 
@@ -325,19 +434,16 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
         (:prf:ref:`thm-conditional-zero`).
     X, Y, Z : sequences of n >= 4 points
         The triples (x_i, y_i, z_i).
-    lam : float
-        λ > 0 of the regressions on Z, with K_z + nλI in matrices; for
-        kernels with values near one. Large n need a smaller λ.
+    lam : float, optional
+        λ > 0 of the regressions on Z (K_z + nλI in matrices). Default:
+        the least that leaves half of the degrees of freedom.
 
     Returns
     -------
-    GammaTest
-        Its mean and std are estimates under the hypothesis. Its p-value
-        is approximate: the regressions are not perfect, and a gamma
-        distribution replaces the exact one. If nothing but rounding is
-        left of X or of Y after the regression on Z, it is 1. But the
-        small error that λ leaves counts as a residual: variables that
-        are functions of Z, or nearly so, look dependent.
+    ConditionalTest
+        With an approximate p-value: the regressions are not perfect,
+        and a gamma distribution replaces the exact one. It is 1 where
+        the test cannot tell; ``undecided`` says why.
 
     Examples
     --------
@@ -347,14 +453,20 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     >>> conditional_independence_test(k, k, k, z + u, u, z).pvalue < 1e-6
     True
     """
-    prepared = _triples(kx, ky, kz, X, Y, Z)[2]
-    if (n := len(prepared)) < 4:
+    n = len(_triples(kx, ky, kz, X, Y, Z)[2])
+    if n < 4:
         raise ValueError(f"X must hold at least 4 points, got {n}")
-    R = _regression(kz, Z, lam)
-    P, p = _residual_features(kx, X, "kx", R)
-    Q, q = _residual_features(ky, Y, "ky", R)
-    sums = _weighted_sums(P, Q, kz, prepared)
-    # P and Q have mean square one: a smaller trace is rounding.
-    if p == 0 or q == 0 or sums[1] <= 1e-28 * P.size * Q.size / n:
-        return GammaTest(0.0, 1.0, 0.0, 0.0)
-    return _gamma_test(*sums, n, p * q)
+    fit = _regression(kz, Z, lam)
+    P, p = _residual_features(kx, X, "kx", fit.R)
+    Q, q = _residual_features(ky, Y, "ky", fit.R)
+    A, B, w = P @ P.T, Q @ Q.T, _weights(kz, Z)
+    T, moments, undecided = 0.0, np.zeros(2), (
+        "nothing is left of X or of Y after the regression on Z")
+    if p > 0 and q > 0 and _meet(P, Q):
+        T = max(np.vdot(A * B, w), 0.0)
+        moments = np.mean(_null(A * w, fit, B) + _null(B * w, fit, A),
+                          axis=0)
+        undecided = _objection(w, fit, (A, B), moments)
+    pvalue = 1.0 if undecided else _gamma_tail(T, *moments)
+    return _record(T, *moments, pvalue, p * q / n**2, fit.lam, fit.freedom,
+                   undecided)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rkhs_lit import (
+    ConditionalTest,
     Delta,
     FunctionKernel,
     GammaTest,
@@ -360,32 +361,51 @@ def test_values_scale_with_the_kernels(scale):
 # -- the test ---------------------------------------------------------------
 
 
-def residual_matrix(kernels, x, y, z, lam):
+def residual_matrices(kernels, x, y, z, lam):
+    """S, A, B and w of prop-residual-statistic, as they are written there."""
     n, (Kx, Ky, Kz) = len(x), grams(x, y, z, kernels)
-    R = n * lam * np.linalg.inv(centre(Kz) + n * lam * np.eye(n))
-    w = (1 + Kz / np.trace(Kz) * n) / 2
-    return (R @ centre(Kx) @ R) * (R @ centre(Ky) @ R) * w
+    S = centre(n * lam * np.linalg.inv(centre(Kz) + n * lam * np.eye(n)))
+    return S, S @ Kx @ S, S @ Ky @ S, (1 + Kz / np.trace(Kz) * n) / 2
+
+
+def plain_moments(M, S, B):
+    """thm-ci-null, eq-ci-estimates: Σ h_i B_ii, and 2 Σ over j ≠ k of the squares."""
+    G = S @ M @ S
+    h = np.linalg.solve(S * S, np.diag(G))
+    D = np.diag(np.diag(S @ S) ** -0.5)
+    W = (G - S @ np.diag(h) @ S) * (D @ B @ D)
+    return h @ np.diag(B), 2 * (np.sum(W**2) - np.sum(np.diag(W) ** 2))
 
 
 @pytest.mark.parametrize("kernels", [
     KERNELS, (Linear(), Linear(), Polynomial(2)), (Polynomial(2), 3.0 * Gaussian(2.0), Linear()),
     (Gaussian(1.0), 2.0 * Laplace(1.0), 3.0 * Laplace(0.5))])
 @pytest.mark.parametrize("n", [30, 300])
-def test_statistic_and_moments_are_those_of_the_residual_matrix(kernels, n):
-    """prop-residual-statistic, thm-ci-null; n = 300 needs several tiles, and few columns for
-    smooth kernels, but all of them for Laplace kernels."""
+def test_statistic_and_moments_are_those_of_the_theorem(kernels, n):
+    """prop-residual-statistic, thm-ci-null; for n = 300 smooth kernels need few columns, and
+    Laplace kernels all of them."""
     x, y, z = triples(n)
-    W = residual_matrix(kernels, x, y, z, 1e-2)
+    S, A, B, w = residual_matrices(kernels, x, y, z, 1e-2)
     found = conditional_independence_test(*kernels, x, y, z, lam=1e-2)
-    assert np.isclose(found.statistic, W.sum() / n**2, rtol=1e-6)
-    assert np.isclose(found.mean, np.trace(W) / n**2, rtol=1e-6)
-    assert np.isclose(found.std, np.sqrt(2 * np.sum(W**2)) / n**2, rtol=1e-6)
-    assert isinstance(found, GammaTest)
+    mean, variance = np.mean([plain_moments(A * w, S, B), plain_moments(B * w, S, A)], axis=0)
+    assert np.isclose(found.statistic, np.sum(A * B * w) / n**2, rtol=1e-6)
+    assert np.isclose(found.mean, mean / n**2, rtol=1e-6)
+    assert np.isclose(found.std, np.sqrt(variance) / n**2, rtol=1e-6)
+    assert found.lam == pytest.approx(1e-2)
+    assert np.isclose(found.freedom, np.trace(S) ** 2 / np.sum(S**2))
+    assert isinstance(found, GammaTest) and isinstance(found, ConditionalTest)
     null = found.null_distribution
     assert np.isclose(null.mean(), found.mean) and np.isclose(null.std(), found.std)
-    assert np.isclose(null.sf(found.statistic), found.pvalue)
-    a = (found.mean / found.std) ** 2
-    assert np.isclose(gamma(a, scale=found.mean / a).sf(found.statistic), found.pvalue)
+    misfits = []
+    for V in (A, B):
+        g = (w / np.sqrt(np.outer(np.diag(w), np.diag(w)))) ** 4
+        assert g.mean() <= 0.6
+        m, v = plain_moments(g, S, V)
+        misfits.append(gamma(m**2 / v, scale=v / m).sf(np.sum(V * g)))
+    if found.undecided:
+        assert max(misfits) < 0.01 and found.pvalue == 1
+    else:
+        assert max(misfits) >= 0.01 and np.isclose(null.sf(found.statistic), found.pvalue)
 
 
 def test_residual_operator_has_the_stated_moments():
@@ -402,26 +422,108 @@ def test_residual_operator_has_the_stated_moments():
     assert np.isclose(found.statistic, np.sum(D**2))
 
 
-def test_moments_of_a_squared_norm_by_visiting_all_samples():
-    """thm-ci-null in fractions."""
+def test_null_moments_by_visiting_all_samples():
+    """thm-ci-null in fractions: three errors of different sizes, 27 samples, S not a projection."""
     vectors = [(3, 0), (-1, 2), (-2, -2)]
-    dot = [[Fraction(a * c + b * d) for c, d in vectors] for a, b in vectors]
-    n, T, trace, squares = 3, [], [], []
-    for s in product(range(3), repeat=n):
-        W = [[dot[i][j] for j in s] for i in s]
-        T.append(sum(map(sum, W)) / n**2)
-        trace.append(sum(W[i][i] for i in range(n)) / n**2)
-        squares.append(2 * sum(v * v for row in W for v in row) / n**4)
+    sizes = Fraction(1), Fraction(2), Fraction(1, 3)
+    S = np.array([[Fraction(v, 7) for v in row] for row in ((4, -1, -2), (-1, 3, -1), (-2, -1, 5))])
+    M = np.array([[Fraction(v) for v in row] for row in ((5, 1, 2), (1, 3, -1), (2, -1, 4))])
+    G = S @ M @ S
+    a, b, c = S * S                              # inverted by Cramer's rule
+    h = np.array([np.cross(b, c), np.cross(c, a), np.cross(a, b)]).T / (
+        a @ np.cross(b, c)) @ G.diagonal()
+    hat = G - S @ np.diag(h) @ S
+    assert set(hat.diagonal()) == {0} and G[0, 0] != 0
+    pairs = [(j, k) for j, k in product(range(3), repeat=2) if j != k]
+    total, centred, naive = [], [], []
+    for s in product(range(3), repeat=3):
+        eta = np.array([[size * t for t in vectors[i]] for size, i in zip(sizes, s)])
+        L = eta @ eta.T
+        B = S @ L @ S
+        total.append(np.sum(B * M))
+        centred.append(total[-1] - h @ B.diagonal())
+        naive.append(M.diagonal() @ B.diagonal())
+        assert centred[-1] == sum(hat[j, k] * L[j, k] for j, k in pairs)
 
     def mean(v):
         return sum(v) / len(v)
 
-    variance = mean([v * v for v in T]) - mean(T) ** 2
-    second, fourth = (mean([dot[i][i] ** q for i in range(3)]) for q in (1, 2))
-    C = mean([v * v for row in dot for v in row])
-    assert mean(T) == mean(trace)
-    assert variance == (2 * (n - 1) * C + fourth - second**2) / n**3
-    assert mean(squares) == variance + (fourth + second**2) / n**3
+    norm = mean([Fraction(p * p + q * q) for p, q in vectors])
+    square = mean([Fraction(p * t + q * u) ** 2 for p, q in vectors for t, u in vectors])
+    assert mean(total) == sum(G[k, k] * sizes[k] ** 2 for k in range(3)) * norm
+    assert mean(centred) == 0
+    assert mean([v * v for v in centred]) == 2 * square * sum(
+        (hat[j, k] * sizes[j] * sizes[k]) ** 2 for j, k in pairs)
+    assert mean(naive) != mean(total)            # residuals taken as independent
+
+
+def test_default_lam_leaves_half_of_the_degrees_of_freedom():
+    """lem-ci-freedom: ν grows with λ from the residual dimension to n - 1."""
+    rng = np.random.default_rng(0)
+    x, y, z = rng.normal(size=80), rng.normal(size=80), rng.normal(size=(80, 3))
+    k, kz = Gaussian(1.0), Gaussian(2.0)
+    found = conditional_independence_test(k, k, kz, x, y, z)
+    assert np.isclose(found.freedom, 40) and not found.undecided
+    same = conditional_independence_test(k, k, kz, x, y, z, lam=found.lam)
+    assert np.isclose(same.pvalue, found.pvalue, rtol=1e-6)
+    left = [conditional_independence_test(k, k, kz, x, y, z, lam=lam).freedom
+            for lam in (1e-9, 1e-7, 1e-5, 1e-3, 1e-1, 10.0, 1e4)]
+    assert np.all(np.diff(left) > 0) and np.isclose(left[-1], 79, atol=0.1)
+    # A linear kernel has three directions: more than half is left for every λ.
+    assert np.isclose(conditional_independence_test(k, k, Linear(), x, y, z).freedom, 76)
+
+
+def test_the_test_says_when_it_cannot_tell():
+    """conditional_independence_test: each reason, and the neighbour case that is decided."""
+    rng = np.random.default_rng(0)
+    z, u, v = rng.normal(size=(3, 100))
+    x, y, k = z + u / 2, z + v / 2, Gaussian(1.0)
+    alike = conditional_independence_test(k, k, Delta(), x, y, z)
+    assert "alike" in alike.undecided and alike.pvalue == 1
+    assert "alike" in conditional_independence_test(k, k, Gaussian(1e-4), x, y, z).undecided
+    groups = np.round(2 * z)                      # values that repeat
+    assert not conditional_independence_test(k, k, Delta(), x, y, groups).undecided
+    assert not conditional_independence_test(k, k, Delta(), x, y, np.zeros(100)).undecided
+    few = conditional_independence_test(k, k, k, x, y, np.column_stack([z, u, v]), lam=1e-10)
+    assert "degrees of freedom" in few.undecided and few.freedom < 10 and few.pvalue == 1
+    poor = conditional_independence_test(k, k, Linear(), z**2 + u / 2, z**2 + v / 2, z)
+    assert "still depend on Z" in poor.undecided and poor.pvalue == 1
+    assert "still depend" in conditional_independence_test(k, k, k, x, y, z, lam=10.0).undecided
+    wide = conditional_independence_test(
+        k, k, Gaussian(1000.0), z**2 + u / 2, z**2 + v / 2, z)
+    assert "still depend on Z" in wide.undecided
+    assert not conditional_independence_test(k, k, k, x, y, z).undecided
+    # One regression that fails does no harm: the product of the two errors counts.
+    assert not conditional_independence_test(k, k, Linear(), z**2 + u / 2, z + v, z).undecided
+
+
+@pytest.mark.parametrize("d", [1, 5])
+def test_level_with_fitted_residuals(d):
+    """thm-ci-null: of 200 samples of size 100 at 5 %, 2 to 21 rejections have probability
+    0.998 for an exact test; without the degrees of freedom there are 52 for d = 5."""
+    rng, false = np.random.default_rng(0), np.zeros(2)
+    for _ in range(200):
+        z = rng.normal(size=(100, d))
+        u, v = rng.normal(size=(2, 100))
+        kz = Gaussian(np.sqrt(2 * d))
+        s = z.sum(axis=1) / np.sqrt(d)
+        for i, (x, y) in enumerate(((u, v), (s + u, s + v))):
+            false[i] += conditional_independence_test(
+                Gaussian(1.0), Gaussian(1.0), kz, x, y, z).pvalue <= 0.05
+    assert np.all(false >= 2) and np.all(false <= 21)
+
+
+def test_little_noise_gives_no_false_alarms():
+    """sec-ci-noise: undecided with a wide kernel, decided and in order with a narrow one."""
+    rng, false, undecided = np.random.default_rng(0), np.zeros(2), np.zeros(2)
+    for _ in range(60):
+        z, u, v = rng.normal(size=(3, 100))
+        for i, width in enumerate((1.0, 0.4)):
+            found = conditional_independence_test(
+                Gaussian(1.0), Gaussian(1.0), Gaussian(width), z**2 + u / 20, z**2 + v / 20, z)
+            false[i] += found.pvalue <= 0.05
+            undecided[i] += bool(found.undecided)
+    assert np.all(false <= 9) and undecided[1] <= 9      # binom.ppf(0.999, 60, 0.05) = 9
 
 
 def test_level_and_power():
@@ -466,7 +568,8 @@ def test_nothing_left_is_no_evidence():
     k = Gaussian(1.0)
     for found in (conditional_independence_test(k, k, k, np.zeros(25), y, z),
                   conditional_independence_test(k, Delta(), k, x, ["a"] * 25, z)):
-        assert found == GammaTest(0.0, 1.0, 0.0, 0.0)
+        assert (found.statistic, found.pvalue, found.mean, found.std) == (0, 1, 0, 0)
+        assert "nothing is left" in found.undecided
 
 
 def test_residuals_that_never_meet_are_no_evidence():
@@ -474,7 +577,7 @@ def test_residuals_that_never_meet_are_no_evidence():
     k = Linear()
     found = conditional_independence_test(
         k, k, Delta(), [1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0], np.zeros(4))
-    assert found == GammaTest(0.0, 1.0, 0.0, 0.0)
+    assert (found.statistic, found.pvalue) == (0, 1) and "nothing is left" in found.undecided
 
 
 @pytest.mark.parametrize("place", range(3))
@@ -494,8 +597,8 @@ def test_points_of_other_kinds_and_repeated_points():
     k = FeatureKernel(substrings(1))
     x, y = np.repeat(np.arange(6.0), 3), np.tile([0, 1, 1], 6)
     found = conditional_independence_test(Gaussian(1.0), Delta(), k, x, y, texts, lam=0.1)
-    W = residual_matrix((Gaussian(1.0), Delta(), k), x, y, texts, 0.1)
-    assert np.isclose(found.statistic, W.sum() / 18**2, atol=1e-12)
+    _, A, B, w = residual_matrices((Gaussian(1.0), Delta(), k), x, y, texts, 0.1)
+    assert np.isclose(found.statistic, np.sum(A * B * w) / 18**2, atol=1e-12)
     S = conditional_covariance(k, Delta(), Gaussian(1.0), texts, y, x, 0.1)
     value = conditional_hsic(k(texts), Delta()(y), Gaussian(1.0)(x), 0.1)
     assert np.isclose(hs_norm(S) ** 2, value, atol=1e-12)
@@ -557,7 +660,7 @@ def test_bad_lam_is_named(bad):
     for function in (conditional_hsic, normalised_conditional_hsic):
         with pytest.raises(ValueError, match="lam"):
             function(*MATRICES, bad)
-    for call in CALLS:
+    for call in CALLS if bad is not None else CALLS[:1]:      # None: from the data
         with pytest.raises(ValueError, match="lam"):
             call(lam=bad)
 
