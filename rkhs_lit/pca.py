@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: bc069070b0408770
+# Cells: ef1f1d21e7346c6c
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -338,7 +338,7 @@ def _low_rank(kernel, X, r, centred, rank):
                             return_pivots=True)
     n, m = len(F), F.mean(axis=0) * centred
     scores = F - m
-    lam, U = eigh(scores.T @ scores)
+    lam, U = np.linalg.eigh(scores.T @ scores)
     lam, U = lam[::-1], U[:, ::-1]
     total = lam.sum()
     r = _count(lam, n, lam[:1].sum() + n * m @ m, r)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 8e444643cb3613a1
+# Cells: 9be8cb19462f32b9
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
-from scipy.linalg import (LinAlgError, cho_factor, cho_solve, eigh,
+from scipy.linalg import (LinAlgError, cho_factor, cho_solve,
                           eigvalsh_tridiagonal, solve_triangular,
                           solveh_banded)
 from scipy.linalg.lapack import dormqr, dpocon, dsytrd, dsytrd_lwork
@@ -136,7 +136,7 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
 def _spectrum(K):
     """Eigenvalues and eigenvectors of a Gram matrix."""
     size = _size(K)
-    d, U = eigh(K, driver="evd")
+    d, U = np.linalg.eigh(K)
     if d[0] < -1e-8 * size:
         raise ValueError("kernel must be positive definite, but its Gram "
                          f"matrix has the eigenvalue {d[0]:.6g}")
