@@ -165,8 +165,10 @@ from rkhs_lit.mmd import (
     witness,
 )
 from rkhs_lit.moore_aronszajn import (
+    Features,
     RKHSFunction,
     decompose,
+    features,
     inner,
     interpolate,
     kernel_from_basis,

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 89ab78ed0492e7c3
+# Cells: 9b52ff0baef8dad4
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -21,8 +21,7 @@ import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.kernels import Kernel, Pairs, _kernel, gram_dot, reduce_tiles
 from rkhs_lit.moore_aronszajn import (RKHSFunction, _copied, _finite_sum,
-                                      _fixed, _function, _joined,
-                                      _VectorSpace)
+                                      _fixed, _function, _joined)
 
 
 # %% [2] The type `RKHSOperator`
@@ -230,49 +229,8 @@ def _composed(A, B):
 
 
 # %% [7] The type `RKHSOperator`
-class _OperatorSpace(_VectorSpace):
-    def __post_init__(self):
-        for name, points in ("k", "X"), ("l", "Y"):
-            kernel = getattr(self, name)
-            _named_space(kernel, name)
-            object.__setattr__(self, points, _points(
-                kernel, getattr(self, points), points))
-        object.__setattr__(self, "weights", _weights(
-            self.weights, len(self.X), len(self.Y)))
-
-    def __repr__(self):
-        return (f"RKHSOperator({self.l} -> {self.k}, n={len(self.X)}, "
-                f"m={len(self.Y)})")
-
-    def __add__(self, other):
-        if not isinstance(other, RKHSOperator):
-            return NotImplemented
-        _one_pair_of_spaces(self, other)
-        V, W = self.weights, other.weights
-        if _same_points(self.X, other.X) and _same_points(self.Y, other.Y):
-            return replace(self, weights=_added(V, W))
-        return RKHSOperator(
-            self.k, _joined(self.X, other.X), self.l,
-            _joined(self.Y, other.Y), _stacked(V, W))
-
-    def __sub__(self, other):
-        return self + -other if isinstance(other, RKHSOperator) else (
-            NotImplemented)
-
-    def __matmul__(self, other):
-        if not isinstance(other, RKHSOperator):
-            return NotImplemented
-        if not _same_space(self.l, other.k):
-            raise ValueError("B in A @ B must map into the space on which "
-                             f"A acts, with kernel {self.l}, got {other.k}")
-        _one_kind(self.l, self.Y, other.X, "A and B in A @ B")
-        return RKHSOperator(self.k, self.X, other.l, other.Y,
-                            _composed(self, other))
-
-
-# %% [8] The type `RKHSOperator`
 @dataclass(frozen=True, eq=False, repr=False)
-class RKHSOperator(_OperatorSpace):
+class RKHSOperator:
     """The operator A = Σ W_ij k(x_i, ·) ⊗ l(y_j, ·) from H_l to H_k
     (:prf:ref:`thm-operator-calculus`).
 
@@ -302,6 +260,71 @@ class RKHSOperator(_OperatorSpace):
     Y: Sequence
     weights: np.ndarray | LowRank
 
+    def __post_init__(self):
+        for name, points in ("k", "X"), ("l", "Y"):
+            kernel = getattr(self, name)
+            _named_space(kernel, name)
+            object.__setattr__(self, points, _points(
+                kernel, getattr(self, points), points))
+        object.__setattr__(self, "weights", _weights(
+            self.weights, len(self.X), len(self.Y)))
+
+    # NumPy numbers must leave ``c * A`` to this class.
+    __array_ufunc__ = None
+
+    def __repr__(self):
+        return (f"RKHSOperator({self.l} -> {self.k}, n={len(self.X)}, "
+                f"m={len(self.Y)})")
+
+    def __add__(self, other):
+        if not isinstance(other, RKHSOperator):
+            return NotImplemented
+        _one_pair_of_spaces(self, other)
+        V, W = self.weights, other.weights
+        if _same_points(self.X, other.X) and _same_points(self.Y, other.Y):
+            return replace(self, weights=_added(V, W))
+        return RKHSOperator(
+            self.k, _joined(self.X, other.X), self.l,
+            _joined(self.Y, other.Y), _stacked(V, W))
+
+    def __radd__(self, other):
+        # sum(operators) starts from the number 0.
+        return self if isinstance(other, Real) and other == 0 else (
+            NotImplemented)
+
+    def __mul__(self, c):
+        if not isinstance(c, Real):
+            return NotImplemented
+        c = check.number(c, "the factor")
+        return replace(self, weights=c * self.weights)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, c):
+        if not isinstance(c, Real):
+            return NotImplemented
+        if (c := check.number(c, "the divisor")) == 0:
+            raise ValueError("the divisor must not be 0")
+        with np.errstate(over="ignore"):  # infinite weights are refused
+            return replace(self, weights=self.weights / c)
+
+    def __neg__(self):
+        return -1 * self
+
+    def __sub__(self, other):
+        return self + -other if isinstance(other, RKHSOperator) else (
+            NotImplemented)
+
+    def __matmul__(self, other):
+        if not isinstance(other, RKHSOperator):
+            return NotImplemented
+        if not _same_space(self.l, other.k):
+            raise ValueError("B in A @ B must map into the space on which "
+                             f"A acts, with kernel {self.l}, got {other.k}")
+        _one_kind(self.l, self.Y, other.X, "A and B in A @ B")
+        return RKHSOperator(self.k, self.X, other.l, other.Y,
+                            _composed(self, other))
+
     def __call__(self, g: RKHSFunction) -> RKHSFunction:
         """The function A g of H_k, for g in H_l."""
         return RKHSFunction(self.k, self.X, _times(
@@ -317,7 +340,7 @@ class RKHSOperator(_OperatorSpace):
         return _finite_sum(_times(_gram(self.k, self.X, S, "S").T, right))
 
 
-# %% [9] The type `RKHSOperator`
+# %% [8] The type `RKHSOperator`
 def _gram(kernel, X, T, name):
     T = as_sequence(T, name)
     kernel._prepare(T, name)
@@ -347,7 +370,7 @@ def _operator(A, name):
                          f"{type(A).__name__}")
 
 
-# %% [10] The type `RKHSOperator`
+# %% [9] The type `RKHSOperator`
 def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
     """The rank-one operator f ⊗ g, which maps h to ⟨g, h⟩ f
     (:prf:ref:`prop-rank-one`).
@@ -368,7 +391,7 @@ def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
                         LowRank(f.weights, g.weights))
 
 
-# %% [11] The type `RKHSOperator`
+# %% [10] The type `RKHSOperator`
 def _tiles_of(kernel, X, Z, W):
     """Tiles of the matrix K(X, Z) W, by their rows and columns."""
     if isinstance(W, np.ndarray):
@@ -396,7 +419,7 @@ def _trace(A, B):
     return reduce_tiles(visit, lambda: np.zeros(()), len(A.X), len(B.Y))
 
 
-# %% [12] The type `RKHSOperator`
+# %% [11] The type `RKHSOperator`
 def _power(x):
     """A power of two of the size of x: to divide by it is exact."""
     return math.ldexp(1.0, min(math.frexp(x)[1], 1023)) if x > 0 else 0.0
@@ -442,7 +465,7 @@ def _unit(A, r, s):
     return c, RKHSOperator(r**-2 * A.k, A.X, s**-2 * A.l, A.Y, W)
 
 
-# %% [13] The type `RKHSOperator`
+# %% [12] The type `RKHSOperator`
 def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
     """The Hilbert–Schmidt inner product of two operators
     (:prf:ref:`thm-operator-calculus`).
@@ -465,7 +488,7 @@ def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
     return _finite_sum(a * (b * float(_trace(U, V))))
 
 
-# %% [14] Norms
+# %% [13] Norms
 def _factor(kernel, X, U=None):
     """A matrix F with U' K U = F F'; without U with K = F F'."""
     sizes = np.sqrt(kernel.diag(X))
@@ -496,7 +519,7 @@ def _core(A):
     return _factor(A.k, A.X).T @ (W @ _factor(A.l, A.Y))
 
 
-# %% [15] Norms
+# %% [14] Norms
 DENSE = 1000
 
 
@@ -540,7 +563,7 @@ def hs_norm(A: RKHSOperator) -> float:
     return _finite_sum(c * float(np.linalg.norm(_core(U))))
 
 
-# %% [16] Many points
+# %% [15] Many points
 def _square(kernel, X, b, values, name):
     """The squared norm of the function with weights b, 0 if it is lost
     in rounding errors."""
@@ -581,7 +604,7 @@ def _lanczos(A, zero=0.0):
     return (theta, s @ np.array(Q)) if theta > 0 else (0.0, None)
 
 
-# %% [17] Many points
+# %% [16] Many points
 def op_norm(A: RKHSOperator) -> float:
     """The operator norm of an operator, its largest singular value
     (:prf:ref:`thm-operator-core`).
@@ -609,7 +632,7 @@ def op_norm(A: RKHSOperator) -> float:
     return _finite_sum(c * float(largest))
 
 
-# %% [18] From a sample
+# %% [17] From a sample
 def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      centred: bool = True) -> RKHSOperator:
     """The empirical cross-covariance operator
@@ -639,7 +662,7 @@ def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                         if centred else mean)
 
 
-# %% [19] Dividing by an operator
+# %% [18] Dividing by an operator
 def _symmetric_root(W):
     """A matrix R with W = R R', or None if there is none."""
     if isinstance(W, np.ndarray):
@@ -668,7 +691,7 @@ def _symmetric_root(W):
                    scale)
 
 
-# %% [20] Dividing by an operator
+# %% [19] Dividing by an operator
 def _factors(A):
     """Matrices P and Q with A = (Φ P) (Ψ Q)*."""
     W = A.weights
@@ -711,7 +734,7 @@ def _image(A, B, lam):
     return RKHSOperator(A.k, A.X, B.l, B.Y, LowRank(c, W.V) if thin else c)
 
 
-# %% [21] Dividing by an operator
+# %% [20] Dividing by an operator
 def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
                       lam: float) -> RKHSFunction | RKHSOperator:
     """The solution of (A + λI) h = f (:prf:ref:`thm-regularised-solve`).

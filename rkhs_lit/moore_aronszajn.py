@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 3b4292a2c8872611
+# Cells: 52d6fd7550150add
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -18,8 +18,8 @@ from scipy.linalg import cholesky, solve_triangular
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
-from rkhs_lit.kernels import (Kernel, Linear, Mapped, Pairs, Sum, gram_dot,
-                              is_positive_definite)
+from rkhs_lit.kernels import (Kernel, Linear, Mapped, Pairs, Sum,
+                              is_positive_definite, reduce_tiles)
 from rkhs_lit.riesz import GramSolution, gram_solve
 
 
@@ -38,10 +38,11 @@ def _copied(item):
     return item
 
 
-def _fixed(points):
-    points = as_sequence(points, "points")
+def _fixed(points, name="points"):
+    points = as_sequence(points, name)
     if isinstance(points, Pairs):
-        first, second = _fixed(points.first), _fixed(points.second)
+        first, second = (_fixed(part, name)
+                         for part in (points.first, points.second))
         same = first is points.first and second is points.second
         return points if same else Pairs(first, second)
     if isinstance(points, (list, tuple)):
@@ -49,8 +50,24 @@ def _fixed(points):
             map(_copied, points))
     if isinstance(points, np.ndarray) and points.dtype.kind in "biuf" and (
             not np.isfinite(points).all()):
-        raise ValueError("points must be finite")
+        raise ValueError(f"{name} must be finite")
     return _copied(points)
+
+
+def _rows(points, rows):
+    if isinstance(points, Pairs):
+        return Pairs(_rows(points.first, rows), _rows(points.second, rows))
+    if isinstance(points, np.ndarray) or isinstance(rows, slice):
+        return points[rows]
+    return [points[i] for i in rows]
+
+
+def _dimensions(seen):
+    """The number of columns of each array of vectors in the points."""
+    if isinstance(seen, Pairs):
+        return _dimensions(seen.first) + _dimensions(seen.second)
+    vectors = isinstance(seen, np.ndarray) and seen.ndim == 2
+    return [seen.shape[1]] if vectors else []
 
 
 # %% [3] The type `RKHSFunction`
@@ -74,51 +91,153 @@ def _joined(a, b):
 
 
 # %% [4] The type `RKHSFunction`
-class _VectorSpace:
-    # NumPy numbers must leave ``c * f`` to this class.
-    __array_ufunc__ = None
+def _space(kernel, name="kernel"):
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"{name} must be a Kernel, got "
+                         f"{type(kernel).__name__}")
+    if not kernel.positive_definite:
+        raise ValueError(f"{name} must be positive definite, but {kernel} "
+                         "is known not to be: some expansions would have a "
+                         "negative squared norm")
 
-    def __add__(self, other):
-        if not isinstance(other, RKHSFunction):
-            return NotImplemented
-        _one_space(self, other)
-        if self.points is other.points:
-            return replace(self, weights=self.weights + other.weights)
-        return RKHSFunction(self.kernel, _joined(self.points, other.points),
-                            np.concatenate([self.weights, other.weights]))
 
-    def __radd__(self, other):
-        # sum(functions) starts from the number 0.
-        return self if isinstance(other, Real) and other == 0 else (
-            NotImplemented)
-
-    def __mul__(self, c):
-        if not isinstance(c, Real):
-            return NotImplemented
-        c = check.number(c, "the factor")
-        return replace(self, weights=c * self.weights)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, c):
-        if not isinstance(c, Real):
-            return NotImplemented
-        if (c := check.number(c, "the divisor")) == 0:
-            raise ValueError("the divisor must not be 0")
-        with np.errstate(over="ignore"):  # infinite weights are refused
-            return replace(self, weights=self.weights / c)
-
-    def __neg__(self):
-        return -1 * self
-
-    def __sub__(self, other):
-        return self + -other if isinstance(other, RKHSFunction) else (
-            NotImplemented)
+def _finite_sum(values):
+    if not np.isfinite(values).all():
+        raise ValueError("weights are too large: the sum over the points "
+                         "overflows")
+    return values
 
 
 # %% [5] The type `RKHSFunction`
 @dataclass(frozen=True, eq=False, repr=False)
-class RKHSFunction(_VectorSpace):
+class Features:
+    """The map Φ that makes a function from weights, Φα = Σ α_i k(x_i, ·)
+    (:prf:ref:`def-synthesis`).
+
+    The points are checked, copied and prepared for the kernel when it is
+    made, and never again. ``len(Phi)`` is their number n, ``Phi[rows]``
+    keeps some of them, ``Phi @ w`` is the function Φw.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive definite.
+    points : sequence of n points
+        An array, a list of any objects, or `Pairs`.
+    name, kernel_name : str
+        What an error message calls the points and the kernel.
+
+    Examples
+    --------
+    >>> Phi = Features(Linear(), [1.0, 2.0])
+    >>> Phi.gram()
+    array([[1., 2.],
+           [2., 4.]])
+    >>> (Phi @ [3.0, -1.0])([5.0])
+    array([5.])
+    """
+
+    kernel: Kernel
+    points: Sequence
+    name: str = "X"
+    kernel_name: str = "kernel"
+    seen: Sequence | None = None      # the points as the kernel wants them
+
+    def __post_init__(self):
+        if self.seen is None:
+            _space(self.kernel, self.kernel_name)
+            points = _fixed(self.points, self.name)
+            object.__setattr__(self, "points", points)
+            object.__setattr__(self, "seen", self.kernel._prepare(
+                points, self.name))
+
+    def __repr__(self):
+        return f"Features({self.kernel}, n={len(self)})"
+
+    def __len__(self):
+        return len(self.points)
+
+    def __getitem__(self, rows) -> "Features":
+        return replace(self, points=_rows(self.points, rows),
+                       seen=_rows(self.seen, rows))
+
+    def __matmul__(self, weights) -> "RKHSFunction":
+        return RKHSFunction(self.kernel, self, weights)
+
+    def joined(self, other: "Features") -> "Features":
+        """The map [Φ Ψ] for the points of both, one after the other."""
+        return Features(self.kernel, _joined(self.points, other.points),
+                        self.name, self.kernel_name)
+
+    def diag(self) -> np.ndarray:
+        """The diagonal of Φ*Φ, the numbers k(x_i, x_i)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check.finite(self.kernel._diag(self.seen),
+                                self.kernel_name)
+
+    def tile(self, i: slice, j: slice,
+             other: "Features | None" = None) -> np.ndarray:
+        """Rows i and columns j of Φ*Φ, or of Φ*Ψ."""
+        return self.kernel._block(
+            self.seen[i], (self if other is None else other).seen[j])
+
+    def gram(self, other: "Features | None" = None) -> np.ndarray:
+        """The Gram matrix Φ*Φ, or Φ*Ψ."""
+        K = np.empty((len(self), len(self if other is None else other)))
+
+        def fill(total, i, j):
+            K[i, j] = self.tile(i, j, other)
+            if other is None:
+                K[j, i] = K[i, j].T
+
+        self._suits(other)
+        reduce_tiles(fill, lambda: 0, len(self),
+                     None if other is None else len(other))
+        return K
+
+    def dot(self, W, other: "Features | None" = None) -> np.ndarray:
+        """The product Φ*Φ W, or Φ*Ψ W, without a stored Gram matrix."""
+        def visit(total, i, j):
+            K = self.tile(i, j, other)
+            total[i] += K @ W[j]
+            if other is None and i != j:
+                total[j] += K.T @ W[i]
+
+        self._suits(other)
+        return reduce_tiles(visit, lambda: np.zeros((len(self),
+                                                     *W.shape[1:])),
+                            len(self), None if other is None else len(other))
+
+    def sample(self, f: "RKHSFunction") -> np.ndarray:
+        """The values Φ*f of a function at the points."""
+        other = None if f.features is self else f.features
+        return _finite_sum(self.dot(f.weights, other))
+
+    def _suits(self, other):
+        if other is None:
+            return
+        check.same_columns(self.points, other.points)
+        d, e = _dimensions(self.seen), _dimensions(other.seen)
+        if d != e:
+            raise ValueError(f"{self.name} must have points in dimension "
+                             f"{e[0]} like {other.name}, got dimension "
+                             f"{d[0]}")
+
+
+# %% [6] The type `RKHSFunction`
+def features(kernel: Kernel, X, name: str = "X",
+             kernel_name: str = "kernel") -> Features:
+    """The map Φ of the points X, which may be one already
+    (:prf:ref:`def-synthesis`)."""
+    if isinstance(X, Features) and X.kernel is kernel:
+        return X
+    points = X.points if isinstance(X, Features) else X
+    return Features(kernel, points, name, kernel_name)
+
+
+# %% [7] The type `RKHSFunction`
+@dataclass(frozen=True, eq=False, repr=False)
+class RKHSFunction:
     """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
 
     Functions with one kernel can be added and multiplied by numbers.
@@ -144,50 +263,62 @@ class RKHSFunction(_VectorSpace):
     weights: np.ndarray
 
     def __post_init__(self):
-        _space(self.kernel)
-        points = _fixed(self.points)
-        weights = check.vector(self.weights, "weights", len(points))
-        self.kernel._prepare(points, "points")
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "weights", weights)
+        Phi = features(self.kernel, self.points, "points")
+        weights = check.vector(self.weights, "weights", len(Phi))
+        for name, value in (("points", Phi.points), ("weights", weights),
+                            ("features", Phi)):
+            object.__setattr__(self, name, value)
 
     def __repr__(self):
         return f"RKHSFunction({self.kernel}, n={len(self.points)})"
 
     def __call__(self, T) -> np.ndarray:
         """Values at the points T, an array of as many numbers."""
-        return _values(self, as_sequence(T, "T"))
+        return features(self.kernel, T, "T").sample(self)
+
+    # NumPy numbers must leave ``c * f`` to this class.
+    __array_ufunc__ = None
+
+    def __add__(self, other):
+        if not isinstance(other, RKHSFunction):
+            return NotImplemented
+        _one_space(self, other)
+        Phi, Psi = self.features, other.features
+        if Phi.points is Psi.points:
+            return Phi @ (self.weights + other.weights)
+        return Phi.joined(Psi) @ np.concatenate([self.weights,
+                                                 other.weights])
+
+    def __radd__(self, other):
+        # sum(functions) starts from the number 0.
+        return self if isinstance(other, Real) and other == 0 else (
+            NotImplemented)
+
+    def __mul__(self, c):
+        if not isinstance(c, Real):
+            return NotImplemented
+        c = check.number(c, "the factor")
+        return self.features @ (c * self.weights)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, c):
+        if not isinstance(c, Real):
+            return NotImplemented
+        if (c := check.number(c, "the divisor")) == 0:
+            raise ValueError("the divisor must not be 0")
+        with np.errstate(over="ignore"):  # infinite weights are refused
+            return self.features @ (self.weights / c)
+
+    def __neg__(self):
+        return -1 * self
+
+    def __sub__(self, other):
+        return self + -other if isinstance(other, RKHSFunction) else (
+            NotImplemented)
 
 
-# %% [6] The type `RKHSFunction`
-def _space(kernel):
-    if not isinstance(kernel, Kernel):
-        raise ValueError("kernel must be a Kernel, got "
-                         f"{type(kernel).__name__}")
-    if not kernel.positive_definite:
-        raise ValueError(f"kernel must be positive definite, but {kernel} "
-                         "is known not to be: some expansions would have a "
-                         "negative squared norm")
-
-
-def _values(f, T):
-    try:
-        values = gram_dot(f.kernel, T, f.points, f.weights)
-    except ValueError as error:
-        f.kernel._prepare(T, "T")            # says what T must be
-        raise ValueError(f"T does not suit the points of f: {error}"
-                         ) from None
-    return _finite_sum(values)
-
-
-def _finite_sum(values):
-    if not np.isfinite(values).all():
-        raise ValueError("weights are too large: the sum over the points "
-                         "overflows")
-    return values
-
-
-# %% [7] The type `RKHSFunction`
+# %% [8] The type `RKHSFunction`
 def _function(f, name):
     if not isinstance(f, RKHSFunction):
         raise ValueError(f"{name} must be an RKHSFunction, got "
@@ -217,13 +348,10 @@ def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     _function(f, "f")
     _function(g, "g")
     _one_space(f, g)
-    # One list of points has a symmetric Gram matrix: half the work.
-    Y = None if f.points is g.points else g.points
-    g_at_x = gram_dot(f.kernel, f.points, Y, g.weights)
-    return float(_finite_sum(f.weights @ g_at_x))
+    return float(_finite_sum(f.weights @ f.features.sample(g)))
 
 
-# %% [8] The type `RKHSFunction`
+# %% [9] The type `RKHSFunction`
 def _key(x):
     if isinstance(x, np.ndarray):
         return x.shape, x.tobytes()
@@ -248,13 +376,6 @@ def _labels(points):
     return np.array([seen.setdefault(_key(x), len(seen)) for x in points])
 
 
-def _rows(points, rows):
-    if isinstance(points, Pairs):
-        return Pairs(_rows(points.first, rows), _rows(points.second, rows))
-    return points[rows] if isinstance(points, np.ndarray) else [
-        points[i] for i in rows]
-
-
 def _merged(f):
     """f with each of its points once."""
     _, first, group = np.unique(_labels(f.points), return_index=True,
@@ -263,11 +384,10 @@ def _merged(f):
         return f
     parts = np.split(f.weights[np.argsort(group, kind="stable")],
                      np.cumsum(np.bincount(group))[:-1])
-    return RKHSFunction(f.kernel, _rows(f.points, first),
-                        [math.fsum(part) for part in parts])
+    return f.features[first] @ [math.fsum(part) for part in parts]
 
 
-# %% [9] The type `RKHSFunction`
+# %% [10] The type `RKHSFunction`
 def _size(f):
     """The norm of f, and how far rounding can have moved it."""
     f = _merged(f)
@@ -276,9 +396,8 @@ def _size(f):
     if scale == 0:
         return 0.0, 0.0
     unit = f.weights / scale
-    square = float(_finite_sum(unit @ gram_dot(f.kernel, f.points, None,
-                                               unit)))
-    diagonal = f.kernel.diag(f.points)
+    square = float(_finite_sum(unit @ f.features.dot(unit)))
+    diagonal = f.features.diag()
     total = (np.abs(unit) @ np.sqrt(np.abs(diagonal))) ** 2
     if square < -1e-8 * total or diagonal.min() < 0:
         raise ValueError("f must have a positive definite kernel, but its "
@@ -289,7 +408,7 @@ def _size(f):
     return size, max(size - low, high - size)
 
 
-# %% [10] The type `RKHSFunction`
+# %% [11] The type `RKHSFunction`
 def norm(f: RKHSFunction) -> float:
     """The norm of f in its RKHS, √⟨f, f⟩
     (:prf:ref:`lem-expansion-definite`).
@@ -310,9 +429,9 @@ def norm(f: RKHSFunction) -> float:
     return check.certain(*_size(f), "norm(f)")
 
 
-# %% [11] Projection and interpolation
-def _solve(kernel, X, values) -> GramSolution:
-    K = kernel(X)
+# %% [12] Projection and interpolation
+def _solve(Phi, values) -> GramSolution:
+    K = Phi.gram()
     try:
         return gram_solve(K, values)
     except ValueError:
@@ -320,11 +439,11 @@ def _solve(kernel, X, values) -> GramSolution:
     try:                  # the kernel may be right to eight digits only
         return gram_solve(K, values, tol=1e-8)
     except ValueError as error:
-        raise ValueError("kernel must be positive definite, but of its Gram"
-                         f" matrix one finds: {error}") from None
+        raise ValueError(f"{Phi.kernel_name} must be positive definite, but "
+                         f"of its Gram matrix one finds: {error}") from None
 
 
-# %% [12] Projection and interpolation
+# %% [13] Projection and interpolation
 def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     """The interpolant of minimal norm (:prf:ref:`thm-interpolant`).
 
@@ -350,17 +469,16 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     >>> s([10.0]).round(6)
     array([30.])
     """
-    X = as_sequence(X)
-    y = check.vector(y, "y", len(X))
-    blank = RKHSFunction(kernel, X, np.zeros(len(X)))
-    found = _solve(kernel, X, y)
+    Phi = features(kernel, X)
+    y = check.vector(y, "y", len(Phi))
+    found = _solve(Phi, y)
     if found.twins:
         i, j, _ = found.twins
         raise ValueError("y must be values that a function can have, but "
                          f"points {i} and {j} of X are the same to the "
                          f"kernel and y has {y[i]:.6g} and {y[j]:.6g}")
-    s = replace(blank, weights=found.coefficients)
-    miss = np.abs(s(X) - y).max()
+    s = Phi @ found.coefficients
+    miss = np.abs(Phi.sample(s) - y).max()
     if miss > 1e-6 * np.abs(y).max() and found.missing[0] > 0:
         raise ValueError(
             "y must be values that a function of the space can have at X, "
@@ -374,7 +492,7 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     return s
 
 
-# %% [13] Projection and interpolation
+# %% [14] Projection and interpolation
 def project(f: RKHSFunction, X) -> RKHSFunction:
     """Orthogonal projection of f on span{k(x_i, ·)}
     (:prf:ref:`thm-rkhs-projection`).
@@ -393,16 +511,16 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
         that rounding hides leave no digit of it certain.
     """
     _function(f, "f")
-    X = as_sequence(X)
-    found = _solve(f.kernel, X, f(X))
-    g = RKHSFunction(f.kernel, X, found.coefficients)
+    Phi = features(f.kernel, X)
+    found = _solve(Phi, Phi.sample(f))
+    g = Phi @ found.coefficients
     if found.hidden[0] > 0:
         check.certain(_size(g)[0], sum(_size(f - g)),
                       "the norm of the projection")
     return g
 
 
-# %% [14] How wrong can an interpolant be?
+# %% [15] How wrong can an interpolant be?
 def power_function(kernel: Kernel, X, T) -> np.ndarray:
     """The largest error of interpolation at X for a function of norm 1
     (:prf:ref:`thm-power-function`).
@@ -423,25 +541,23 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
         with a `PrecisionWarning`. A square below zero by more than
         rounding raises a ValueError: the kernel is not positive definite.
     """
-    _space(kernel)
-    X, T = _fixed(as_sequence(X)), as_sequence(T, "T")
-    diagonal = kernel.diag(T)
-    labels = _labels(_joined(X, _fixed(T)))
-    known = np.isin(labels[len(X):], labels[:len(X)])
-    X = _rows(X, np.unique(labels[:len(X)], return_index=True)[1])
-    kappa, roots = kernel(X, T), np.sqrt(np.abs(kernel.diag(X)))
-    found = _solve(kernel, X, kappa)
+    Phi, at_T = features(kernel, X), features(kernel, T, "T")
+    diagonal, n = at_T.diag(), len(Phi)
+    labels = _labels(_joined(Phi.points, at_T.points))
+    known = np.isin(labels[n:], labels[:n])
+    Phi = Phi[np.unique(labels[:n], return_index=True)[1]]
+    kappa, roots = Phi.gram(at_T), np.sqrt(np.abs(Phi.diag()))
+    found = _solve(Phi, kappa)
     c = found.coefficients
-    # ‖k_t - Σ c_i k_{x_i}‖², whatever c is
-    square = diagonal + np.sum(c * (gram_dot(kernel, X, None, c)
-                                    - 2 * kappa), axis=0)
+    # ‖k_t - Φc‖², whatever c is
+    square = diagonal + np.sum(c * (Phi.dot(c) - 2 * kappa), axis=0)
     total = (np.sqrt(np.abs(diagonal)) + roots @ np.abs(c)) ** 2
     if (square < -1e-8 * total).any() or diagonal.min() < 0:
         worst = np.argmin(square + 1e-8 * total)
         raise ValueError("kernel must be positive definite, but at point "
                          f"{worst} of T the square of the distance is "
                          f"{square[worst]:.6g}")
-    error = (len(X) + 5) * np.finfo(float).eps * total
+    error = (len(Phi) + 5) * np.finfo(float).eps * total
     sure = found.rank == np.count_nonzero(roots)
     doubt = ~known & ((square <= error) | (not sure))
     bound = np.minimum(np.maximum(square, 0.0) + error, diagonal)
@@ -452,7 +568,7 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
     return P
 
 
-# %% [15] From a space to its kernel
+# %% [16] From a space to its kernel
 def kernel_from_basis(basis: Callable | Sequence[Callable],
                       gram) -> Kernel:
     """The reproducing kernel b(x)' G⁻¹ b(y) of a space of functions
@@ -496,7 +612,7 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
         L, values(X).T, lower=True).T)
 
 
-# %% [16] From a space to its kernel
+# %% [17] From a space to its kernel
 def _basis_values(basis, p):
     listed = isinstance(basis, (list, tuple)) and len(basis) == p
     functions = [*basis] if listed else [basis]
@@ -524,7 +640,7 @@ def _basis_values(basis, p):
     return values
 
 
-# %% [17] The norm in a sum of spaces
+# %% [18] The norm in a sum of spaces
 def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
     """The cheapest f = f1 + f2 in a sum of RKHSs
     (:prf:ref:`thm-sum-rkhs`).

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ef1f1d21e7346c6c
+# Cells: 3de2f2da169c58cf
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from rkhs_lit.bochner import _take, pivoted_cholesky
 from rkhs_lit.kernels import (TILE, Gaussian, Kernel, gram_dot,
                               squared_distances)
 from rkhs_lit.moore_aronszajn import (RKHSFunction, _function, _space,
-                                      _values)
+                                      features)
 
 
 # %% [2] Centring features that nobody sees
@@ -141,7 +141,9 @@ class PrincipalComponents(_Components):
     def transform(self, T) -> np.ndarray:
         """The scores of the points T, one row for each of them
         (:prf:ref:`prop-kpca-score`)."""
-        return _values(self, as_sequence(T, "T")) - self.offsets
+        at_T, Phi = features(self.kernel, T, "T"), features(self.kernel,
+                                                            self.points)
+        return at_T.dot(self.weights, Phi) - self.offsets
 
     def reconstruct(self, T) -> tuple[RKHSFunction, ...]:
         """For each point of T the function nearest to its feature among

@@ -306,7 +306,7 @@ def test_bad_operations_on_functions():
     for T in ([np.nan], ["a"], [1.0, "a"], [[1.0], [1.0, 2.0]]):
         with pytest.raises(ValueError, match="^T must"):
             f(T)
-    with pytest.raises(ValueError, match="^T does not suit.*dimension"):
+    with pytest.raises(ValueError, match="^T must have points in dimension"):
         f([[1.0, 2.0]])
 
 
@@ -818,7 +818,7 @@ def test_interpolation_of_strings():
         (Sigmoid(1.0, 0.0), [1.0], [1.0], "kernel"),
         (Gaussian(1.0), [], [], "X"),
         (Gaussian(1.0), 1.0, [1.0], "X"),
-        (Gaussian(1.0), ["a"], [1.0], "points"),
+        (Gaussian(1.0), ["a"], [1.0], "X"),
         (Gaussian(1.0), [1.0, 2.0], [1.0], "y"),
         (Gaussian(1.0), [1.0, 2.0], 1.0, "y"),
         (Gaussian(1.0), [1.0], [np.nan], "y"),
@@ -1320,3 +1320,54 @@ def test_laplace_norm_is_an_integral():
         total += (b - a) / 2 * w @ (sigma * slope**2 + f(t) ** 2 / sigma) / 2
     ends = f([0.0, 1.0])
     assert np.isclose(total + ends @ ends / 2, norm(f) ** 2, rtol=1e-12)
+
+
+# Features
+
+
+def test_synthesis_and_sampling_are_adjoint():
+    """def-synthesis: ⟨Φα, g⟩ = α'Φ*g, Φ*Φ is the Gram matrix, and Φ*Ψ that of two lists."""
+    rng = np.random.default_rng(0)
+    for n, m in ((5, 7), (300, 520)):                        # one tile, and several
+        X, Y, w = rng.normal(size=(n, 2)), rng.normal(size=(m, 2)), rng.normal(size=m)
+        k = Gaussian(0.8)
+        Phi, Psi = Features(k, X), Features(k, Y, "Y")
+        a, g = rng.normal(size=n), Psi @ w
+        assert np.allclose(Phi.gram(), k(X)) and np.allclose(Phi.gram(Psi), k(X, Y))
+        assert np.allclose(Phi.diag(), np.diag(k(X)))
+        assert np.allclose(Phi.sample(g), g(X))
+        assert np.isclose(inner(Phi @ a, g), a @ Phi.sample(g))
+        assert np.allclose(Phi.dot(np.column_stack([a, a])).T, k(X) @ a)
+        assert np.allclose(Phi.tile(slice(1, 3), slice(0, 4), Psi), k(X[1:3], Y[:4]))
+
+
+def test_features_are_rows_of_a_list_of_any_points():
+    """def-synthesis for vectors, strings and pairs: rows, joining, length."""
+    words_kernel = FeatureKernel(words)
+    pairs = Pairs([1.0, 2.0, 3.0], ["a", "b", "a"])
+    for k, X in ((Gaussian(1.0), np.arange(3.0)), (words_kernel, ["a cat", "a dog", "cats"]),
+                 (TensorProduct(Linear(), Delta()), pairs)):
+        Phi, K = Features(k, X), k(X)
+        assert len(Phi) == 3 and "n=3" in repr(Phi)
+        for rows in (slice(0, 2), [2, 0], np.array([1])):
+            index = np.arange(3)[rows]
+            assert np.allclose(Phi[rows].gram(), K[np.ix_(index, index)])
+        double = Phi.joined(Phi[[1]])
+        assert np.allclose(double.gram(), K[np.ix_([0, 1, 2, 1], [0, 1, 2, 1])])
+        assert features(k, Phi) is Phi
+        f = RKHSFunction(k, Phi, [1.0, 0.0, -2.0])
+        assert f.features is Phi and np.allclose(f(X), K @ [1.0, 0.0, -2.0])
+
+
+def test_features_are_checked_once_under_the_callers_names():
+    """def-synthesis: the object may be trusted, and does not change with the caller's array."""
+    X = np.arange(4.0)
+    Phi = Features(Gaussian(1.0), X)
+    before, X[:] = Phi.gram(), 7.0
+    assert np.array_equal(Phi.gram(), before)
+    with pytest.raises(ValueError, match="^states must be finite"):
+        Features(Gaussian(1.0), [0.0, np.nan], "states")
+    with pytest.raises(ValueError, match="^l must be positive definite"):
+        Features(Sigmoid(1.0, 0.0), [0.0], "Y", "l")
+    with pytest.raises(ValueError, match="^X must have points in dimension 2 like Y"):
+        Phi.gram(Features(Gaussian(1.0), [[0.0, 1.0]], "Y"))
