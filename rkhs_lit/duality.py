@@ -103,6 +103,7 @@ class _Point(NamedTuple):
             len(self.s) + 1)
 
 
+# %% [4] One Newton step
 def _residuals(form, sides, v):
     Px = form.times(v.x)
     return (Px + form.A.T @ v.y - sides.gather(v.z) + v.tau * form.q,
@@ -112,7 +113,7 @@ def _residuals(form, sides, v):
             + v.x @ Px / v.tau + v.kappa)
 
 
-# %% [4] One Newton step
+# %% [5] One Newton step
 _EPS = np.finfo(float).eps
 _SHIFT = 1e-14
 
@@ -128,6 +129,7 @@ def _units_of(K, m):
     return u
 
 
+# %% [6] One Newton step
 def _newton(form, theta):
     """A function (f, g) -> (dx, dy) that solves the system of a step."""
     h, k = form.p + theta, len(form.P)
@@ -167,7 +169,7 @@ def _newton(form, theta):
     return solve
 
 
-# %% [5] One Newton step
+# %% [7] One Newton step
 def _step(form, sides, v, solve, first, residuals, eta, c, c_tau):
     """The step that removes the fraction eta of the residuals."""
     r_d, r_p, r_s, r_g = (eta * r for r in residuals)
@@ -184,7 +186,7 @@ def _step(form, sides, v, solve, first, residuals, eta, c, c_tau):
                   z2 + dtau * z1, dtau, (c_tau - v.kappa * dtau) / v.tau)
 
 
-# %% [6] Predictor and corrector
+# %% [8] Predictor and corrector
 def _longest(v, dv):
     """How far the step can go until s, z, tau or kappa is zero."""
     a, d = np.hstack(v[2:]), np.hstack(dv[2:])
@@ -208,7 +210,7 @@ def _predict_and_correct(form, sides, v, residuals, cautious):
     return v.plus(min(1.0, 0.995 * _longest(v, step)), step)
 
 
-# %% [7] Predictor and corrector
+# %% [9] Predictor and corrector
 class _Errors(NamedTuple):
     """How far a point is from a solution, and from a proof of none."""
 
@@ -248,7 +250,7 @@ def _errors(form, sizes, sides, v, residuals):
         max(v.tau / v.kappa, min(farkas, ray)))
 
 
-# %% [8] Predictor and corrector
+# %% [10] Predictor and corrector
 def _interior_point(form, trace=None):
     """Two points (error, v), one with s and z apart and one with a small
     gap, and the number of steps."""
@@ -281,7 +283,7 @@ def _interior_point(form, trace=None):
     return sharp, fair, count
 
 
-# %% [9] Slacks and a thin factor
+# %% [11] Slacks and a thin factor
 class _Program(NamedTuple):
     """Minimise x'Px/2 + q'x for Ax = b, Cx <= c, lower <= x <= upper.
 
@@ -323,7 +325,7 @@ def _form(program, p, q, P=np.zeros((0, 0))):
         0.0, 0.0)
 
 
-# %% [10] Slacks and a thin factor
+# %% [12] Slacks and a thin factor
 def _standard(program):
     """The programme with slacks, and with v = F'x for a thin factor."""
     n, P, F = len(program.q), program.P, program.F
@@ -340,7 +342,7 @@ def _standard(program):
     return _with_columns(form, -np.eye(len(form.b))[:, -r:], 1.0, -np.inf)
 
 
-# %% [11] The tight bounds
+# %% [13] The tight bounds
 def _misfit(form, sizes, x, y, low, high):
     """The largest relative error of x and y as a solution."""
     X, Y, r, r_p = (np.abs(x), np.abs(y), form.gradient(x, y),
@@ -392,7 +394,7 @@ def _polished(form, x, y, low, high, fixed):
     return best, least, low, high
 
 
-# %% [12] Exact arithmetic
+# %% [14] Exact arithmetic
 _WORK = 100_000
 
 
@@ -438,6 +440,7 @@ def _exactly(M, right, v, weight):
     return v
 
 
+# %% [15] Exact arithmetic
 def _exactly_on(held, M, right, v, weight):
     """The same, with only the entries of v in the set `held` changed."""
     held, others = np.flatnonzero(held), np.flatnonzero(~held)
@@ -453,9 +456,15 @@ def _exactly_on(held, M, right, v, weight):
     return v
 
 
-# %% [13] Exact arithmetic
-def _exact(form, x, y, low, high, fixed):
-    """The solution in exact arithmetic, if the programme is small."""
+# %% [16] Exact arithmetic
+_SMALL = 16
+
+
+def _exact(form, x, y, low, high, fixed, doubt):
+    """The solution in exact arithmetic, if the programme is small.
+
+    Of tight bounds that contradict each other the most doubtful one goes.
+    """
     k, n, rows = len(form.P), len(form.q), len(form.b)
     if n + rows > 40:
         return None
@@ -463,14 +472,22 @@ def _exact(form, x, y, low, high, fixed):
     H[:k, :k] += form.P
     K = np.block([[H, form.A.T], [form.A, np.zeros((rows, rows))]])
     right = _fractions(np.concatenate([-form.q, form.b]))
-    for count in range(60):
+    for count in range(60 if n + rows <= _SMALL else 5):
         v = _fractions(np.concatenate([np.where(
             low, form.lower, np.where(high, form.upper, x)), y]))
         held = np.concatenate([~(low | high), np.full(rows, True)])
+        if held.sum() > _SMALL:
+            return None
         v = _exactly_on(held, K[held], [
             t for t, h in zip(right, held) if h], v, [1] * len(v))
+        low, high = low.copy(), high.copy()
         if v is None:
-            return None
+            loose = (low | high) & ~fixed
+            if not loose.any():
+                return None
+            j = np.argmax(np.where(loose, doubt, -1.0))
+            low[j] = high[j] = False
+            continue
         r = [_dot(row, v) - t for row, t in zip(K, right)]
         wrong = [j for j in range(n) if not fixed[j] and (
             low[j] and r[j] < 0 or high[j] and r[j] > 0
@@ -478,7 +495,6 @@ def _exact(form, x, y, low, high, fixed):
         if not wrong:
             v = np.array(v, dtype=float)
             return v[:n], v[n:]
-        low, high = low.copy(), high.copy()
         for j in wrong[:1 if count > 3 else n]:
             free = not (low[j] or high[j])
             low[j] = free and v[j] < form.lower[j]
@@ -486,6 +502,7 @@ def _exact(form, x, y, low, high, fixed):
     return None
 
 
+# %% [17] Exact arithmetic
 def _optimum(form):
     """A solution (x, y), its error (0 if exact), the number of steps."""
     fixed = form.lower == form.upper
@@ -493,12 +510,13 @@ def _optimum(form):
     (_, v), (rough, w), count = _interior_point(part)
     sides, x = _sides(part.lower, part.upper), form.lower.copy()
     x[~fixed], y = v.x / v.tau, v.y / v.tau
-    face = np.zeros(len(x))
+    face, doubt = np.zeros((2, len(x)))
     face[~fixed] = sides.gather(v.s < v.z)
+    doubt[~fixed] = sides.total(np.minimum(v.s / v.z, 1.0))
     start = fixed | (face > 0), fixed | (face < 0)
     (x, y), error, *end = _polished(form, x, y, *start, fixed)
     for y0, faces in ((0 * y, start), (y, start), (y, end)):
-        exact = _exact(form, x, y0, *faces, fixed)
+        exact = _exact(form, x, y0, *faces, fixed, doubt)
         if exact is not None:
             return *exact, 0.0, count
     if rough < min(error, 1e-8):
@@ -507,7 +525,7 @@ def _optimum(form):
     return x, y, error, count
 
 
-# %% [14] Exact arithmetic
+# %% [18] Exact arithmetic
 def _certificate(program, x, y, lam):
     """The multipliers of the bounds, and all residuals."""
     Px, r_p, r_c = (program.times(x), program.A @ x - program.b,
@@ -526,7 +544,7 @@ def _certificate(program, x, y, lam):
                 complementarity=_top(products))
 
 
-# %% [15] Proofs that there is no solution
+# %% [19] Proofs that there is no solution
 def _nearest(program):
     """The point within the bounds that is closest to obeying the rows,
     and by how much it fails."""
@@ -550,7 +568,7 @@ def _descent(program):
                           program.q / (_top(program.q) or 1.0)))[0][:n]
 
 
-# %% [16] Proofs that there is no solution
+# %% [20] Proofs that there is no solution
 _TOLERANCES = 1e-13, 1e-10, 1e-7, 1e-4
 
 
@@ -587,7 +605,7 @@ def _farkas(program, y, tol):
                 left=rows.T @ y - r)
 
 
-# %% [17] Proofs that there is no solution
+# %% [21] Proofs that there is no solution
 def _ray(program, d, tol):
     """An exact direction of unlimited descent near d, or None."""
     below, above = np.isfinite(program.lower), np.isfinite(program.upper)
@@ -627,7 +645,7 @@ def _feasible(program, x, tol):
     return np.array(x, dtype=float)
 
 
-# %% [18] The order of the work
+# %% [22] The order of the work
 def _first(search, *arguments):
     """The first success, from strict to generous ideas of zero."""
     found = (search(*arguments, tol) for tol in _TOLERANCES)
@@ -657,6 +675,7 @@ def _semidefinite(P):
     return True
 
 
+# %% [23] The order of the work
 def _solve(program):
     """Status, point and certificate of a programme in good units."""
     n, p, m = len(program.q), len(program.b), len(program.c)
@@ -670,7 +689,7 @@ def _solve(program):
                  iterations=count)
     good = error < 1e-7 and (not _hidden(program, x[:n], found)
                              or not error and _semidefinite(program.P))
-    if good and (not error or len(form.q) + len(form.b) > 40):
+    if good and (not error or len(form.q) + len(form.b) > _SMALL):
         return dict(found, status="optimal")
     point, excess = _nearest(program)
     proof = _first(_farkas, program, excess)
@@ -684,8 +703,6 @@ def _solve(program):
         return dict(found, status="not decided", reason=(
             "the objective falls for ever along some direction, but no "
             "point is known to be feasible exactly"))
-    if good and error < 1e-12:
-        return dict(found, status="optimal")
     return dict(found, status="not decided", reason=(
         f"the relative error of the best point is {error:.0e}, and no "
         "proof that there is no solution holds exactly"))
@@ -700,7 +717,7 @@ def _crossed(program):
                 margin=program.lower[i] - program.upper[i])
 
 
-# %% [19] Fine print
+# %% [24] Fine print
 @dataclass(frozen=True, eq=False)
 class QPSolution:
     """Answer to a quadratic programme (:prf:ref:`thm-qp-trichotomy`).
@@ -781,7 +798,7 @@ class QPSolution:
                 value.flags.writeable = False
 
 
-# %% [20] Fine print
+# %% [25] Fine print
 def _quadratic(P):
     P = check.real_array(P, "P")
     n = len(P) if P.ndim else 0
@@ -827,7 +844,7 @@ def _bound(values, n, name, missing):
     return np.array(np.broadcast_to(bound, n), dtype=float)
 
 
-# %% [21] Fine print
+# %% [26] Fine print
 def _rows(A, b, n, names):
     """The two sides of equations or inequalities."""
     if (A is None) != (b is None):
@@ -871,7 +888,7 @@ def _checked(P, q, A, b, C, c, lower, upper, factor):
                     _bound(upper, n, "upper", np.inf))
 
 
-# %% [22] Fine print
+# %% [27] Fine print
 class _Units(NamedTuple):
     """Powers of two: variables, objective, rows of A and of C."""
 
@@ -919,7 +936,7 @@ def _units(program):
     return _Units(x + s, t + t % 2, r[:p] - s, r[p:] - s)
 
 
-# %% [23] Fine print
+# %% [28] Fine print
 def _reachable(bound):
     """Bounds that are astronomically far away count as infinite."""
     return np.where(np.abs(bound) < 1e60, bound, np.copysign(np.inf, bound))
@@ -955,6 +972,7 @@ def _translated(found, u, sizes):
         scale=lambda value: float(np.ldexp(value, k) / top))
 
 
+# %% [29] Fine print
 def _answer(program, found, u):
     """The record."""
     n, status = len(u.x), found["status"]
@@ -984,7 +1002,7 @@ def _answer(program, found, u):
     return answer
 
 
-# %% [24] The solver
+# %% [30] The solver
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
              c=None, factor=None) -> QPSolution:
     """Solve a convex quadratic programme (:prf:ref:`thm-qp-trichotomy`).
