@@ -703,6 +703,8 @@ def _solve(program):
         return dict(found, status="not decided", reason=(
             "the objective falls for ever along some direction, but no "
             "point is known to be feasible exactly"))
+    if good and error < 4 * _EPS:           # as good as floats can be
+        return dict(found, status="optimal")
     return dict(found, status="not decided", reason=(
         f"the relative error of the best point is {error:.0e}, and no "
         "proof that there is no solution holds exactly"))
