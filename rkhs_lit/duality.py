@@ -224,9 +224,10 @@ def _top(*arrays):
     return max(np.abs(v).max(initial=0.0) for v in arrays)
 
 
-def _ratio(a, b):
+def _ratio(a, b, floor=1e-8):
     """The largest |a| / b, where very small b count as larger."""
-    return (np.abs(a) / (b + 1e-8 * _top(b) + 1e-20)).max(initial=0.0)
+    return (np.abs(a) / (b + floor * (_top(b) + 1e-12) + 1e-300)
+            ).max(initial=0.0)
 
 
 def _errors(form, sizes, sides, v, residuals):
@@ -343,14 +344,14 @@ def _standard(program):
 
 
 # %% [13] The tight bounds
-def _misfit(form, sizes, x, y, low, high):
+def _misfit(form, sizes, x, y, low, high, floor=1e-8):
     """The largest relative error of x and y as a solution."""
     X, Y, r, r_p = (np.abs(x), np.abs(y), form.gradient(x, y),
                     form.A @ x - form.b)
     r = np.maximum(r, 0.0) * ~low + np.minimum(r, 0.0) * ~high
     PX = sizes.times(X)
-    return max(_ratio(r, PX + sizes.q + sizes.A.T @ Y),
-               _ratio(r_p, sizes.A @ X + sizes.b),
+    return max(_ratio(r, PX + sizes.q + sizes.A.T @ Y, floor),
+               _ratio(r_p, sizes.A @ X + sizes.b, floor),
                abs(r @ x - r_p @ y) / (X @ PX + sizes.q @ X + sizes.b @ Y
                                        + 1e-20))
 
@@ -703,7 +704,8 @@ def _solve(program):
         return dict(found, status="not decided", reason=(
             "the objective falls for ever along some direction, but no "
             "point is known to be feasible exactly"))
-    if good and error < 4 * _EPS:           # as good as floats can be
+    if good and _misfit(form, form.sizes(), x, y, x == form.lower,
+                        x == form.upper, 0.0) < 4 * _EPS:
         return dict(found, status="optimal")
     return dict(found, status="not decided", reason=(
         f"the relative error of the best point is {error:.0e}, and no "
