@@ -2,7 +2,7 @@
 
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from rkhs_lit import Gaussian, Loss, QPSolution, solve_qp
-from rkhs_lit.duality import _certificate, _newton, _Program, _sides
+from rkhs_lit.duality import (
+    _certificate,
+    _Form,
+    _interior_point,
+    _newton,
+    _Point,
+    _Program,
+    _residuals,
+    _sides,
+    _step,
+)
 from scipy.optimize import brentq, linprog, minimize, minimize_scalar
 from scipy.special import expit, xlogy
 from sklearn.linear_model import Lasso
@@ -310,12 +320,12 @@ def test_the_gap_of_any_point_and_any_multipliers_of_the_equations():
     q, A, b = rng.normal(size=n), rng.normal(size=(2, n)), rng.normal(size=2)
     lower, upper = np.array([-1.0, -1, -INF, -1, -INF]), np.array([1.0, INF, 1, 1, INF])
     x, y = rng.uniform(-1, 1, n), rng.normal(size=2)
-    found, error = _certificate(_Program(P, None, q, A, b, lower, upper), x, y)
-    z, w = found["at_lower"], found["at_upper"]
-    dual = -x @ P @ x / 2 - b @ y + finite_sum(z, lower) - finite_sum(w, upper)
+    C, c, lam = rng.normal(size=(3, n)), rng.normal(size=3), rng.random(3)
+    found = _certificate(_Program(P, None, q, A, b, C, c, lower, upper), x, y, lam)
+    z, w, left = found["at_lower"], found["at_upper"], found["left"]
+    dual = (-x @ P @ x / 2 - b @ y - c @ lam + finite_sum(z, lower) - finite_sum(w, upper))
     assert np.isclose(found["gap"], x @ P @ x / 2 + q @ x - dual, rtol=1e-12)
-    left = P @ x + q + A.T @ y - z + w
-    assert np.isclose(found["stationarity"], np.abs(left).max()) and error > 0.1
+    assert np.allclose(left, P @ x + q + A.T @ y + C.T @ lam - z + w)
     assert not left[[0, 3]].any()              # two finite bounds: no residual
 
 
@@ -557,30 +567,41 @@ def test_the_gap_on_the_central_path(curvature, slope, mu):
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_the_step_in_two_blocks_solves_the_whole_system(free, diagonal):
-    """prop-qp-step: against the full matrix, and the residuals after the step."""
+    """prop-qp-step: against the full matrix of eq-qp-newton."""
     rng = np.random.default_rng(5)
     n, p = 6, 2
-    P = np.diag(rng.uniform(1, 2, n)) if diagonal else (lambda B: B @ B.T)(rng.normal(size=(n, 3)))
-    A = rng.normal(size=(p, n))
-    lower = np.array([0.0, 0, -1, -INF, 0, 0])
-    upper = np.array([2.0, INF, 2, INF if free else 3, 2, 2])
-    sides = _sides(lower, upper)
-    N = len(sides.index)
+    P = np.zeros((0, 0)) if diagonal else (lambda B: B @ B.T)(rng.normal(size=(n, 3)))
+    form = _Form(P, rng.uniform(1, 2, n) * diagonal, rng.normal(size=n), rng.normal(size=(p, n)),
+                 rng.normal(size=p), np.array([0.0, 0, -1, -INF, 0, 0]),
+                 np.array([2.0, INF, 2, INF if free else 3, 2, 2]))
+    P, A, q, b = np.diag(form.p) if diagonal else P, form.A, form.q, form.b
+    sides = _sides(form.lower, form.upper)
+    N, e = len(sides.edge), sides.edge
     E = np.zeros((n, N))
     E[sides.index, np.arange(N)] = sides.sign
-    s, z = rng.uniform(0.1, 1, (2, N))
-    r_d, r_p, c = rng.normal(size=n), rng.normal(size=p), rng.normal(size=N)
-    full = np.block([[P, A.T, -E], [A, np.zeros((p, p + N))],
-                     [z[:, None] * E.T, np.zeros((N, p)), np.diag(s)]])
-    want = np.linalg.solve(full, np.concatenate([-r_d, -r_p, c]))
-    theta = np.bincount(sides.index, z / s, minlength=n)
-    solve = _newton(P.diagonal() if diagonal else P, A, theta, free)
-    dx, dy = solve(sides.gather(c / s) - r_d, -r_p)
-    dz = (c - z * sides.along(dx)) / s
-    # Delta = 1e-12 on the second block perturbs the solution by about 1e-11.
-    assert np.allclose(np.concatenate([dx, dy, dz]), want, atol=1e-9)
-    assert np.allclose(r_d + 0.3 * (P @ dx + A.T @ dy - E @ dz), 0.7 * r_d, atol=1e-9)
-    assert np.allclose(sides.gather(z), E @ z) and np.allclose(sides.along(dx), E.T @ dx)
+    v = _Point(rng.normal(size=n), rng.normal(size=p), *rng.uniform(0.1, 1, (2, N)), 0.8, 0.3)
+    rho, eta, c, c_tau, xi = (_residuals(form, sides, v), 0.6, rng.normal(size=N), 0.1,
+                              v.x / v.tau)
+    full = np.zeros((n + p + 2 * N + 2,) * 2)
+    ix, iy, iz, i_s = (np.arange(k) + at for k, at in
+                       ((n, 0), (p, n), (N, n + p + N), (N, n + p)))
+    full[np.ix_(ix, ix)], full[np.ix_(ix, iy)], full[np.ix_(ix, iz)] = P, A.T, -E
+    full[ix, -2], full[iy, -2], full[i_s, -2] = q, -b, -e
+    full[np.ix_(iy, ix)], full[np.ix_(i_s, ix)], full[i_s, i_s] = A, E.T, -1
+    g = n + p + N
+    full[g, ix], full[g, iy], full[g, iz] = q + 2 * P @ xi, b, -e
+    full[g, -2:] = -xi @ P @ xi, 1
+    full[g + 1 + np.arange(N), i_s], full[g + 1 + np.arange(N), iz] = v.z, v.s
+    full[-1, -2:] = v.kappa, v.tau
+    want = np.linalg.solve(full, np.concatenate(
+        [*(-eta * np.atleast_1d(r) for r in rho), c, [c_tau]]))
+    theta = v.z / v.s
+    solve = _newton(form, sides.total(theta))
+    x1, y1 = solve(sides.gather(theta * e) - q, b)
+    first = x1, y1, theta * (e - sides.along(x1))
+    step = _step(form, sides, v, solve, first, rho, eta, c, c_tau)
+    assert np.allclose(np.hstack(step), want, atol=1e-10)
+    assert np.allclose(sides.gather(v.z), E @ v.z)
 
 
 def test_a_stiff_step_is_solved_to_rounding():
@@ -591,11 +612,95 @@ def test_a_stiff_step_is_solved_to_rounding():
     P, A = np.outer(v, v), rng.normal(size=(1, n))
     theta = 10.0 ** rng.uniform(-10, 10, n)
     f, g = rng.normal(size=n), rng.normal(size=1)
-    dx, dy = _newton(P, A, theta, False)(f, g)
+    none = np.full(n, INF)
+    dx, dy = _newton(_Form(P, np.zeros(n), f, A, g, -none, none), theta)(f, g)
     left = P @ dx + theta * dx + A.T @ dy - f
     terms = np.abs(P) @ np.abs(dx) + theta * np.abs(dx) + np.abs(A.T @ dy) + np.abs(f)
-    # Without refinement the shift n eps of the diagonal would be seen: 1e-14 of the terms.
+    # Without refinement the shift of the diagonal would be seen: 1e-14 of the terms.
     assert (np.abs(left) <= 20 * np.finfo(float).eps * terms).all()
+
+
+def test_two_identities_of_the_homogeneous_model():
+    """lem-qp-embedding, in exact arithmetic: the second with a solution made on purpose."""
+    rng = np.random.default_rng(12)
+    for tau_star in (Fraction(2, 3), Fraction(0)):
+        n, p, N = 4, 2, 3
+        B, A, E = fractions(rng, n, 2), fractions(rng, p, n), fractions(rng, n, N)
+        x_star = fractions(rng, n)
+        if tau_star == 0:
+            B = B - np.outer(x_star, x_star @ B) / (x_star @ x_star)     # P x* = 0
+        P = B @ B.T
+        y_star, z_star = fractions(rng, p), np.abs(fractions(rng, N))
+        s_star, kappa_star = np.abs(fractions(rng, N)), Fraction(1, 4)
+        # q, b, e and an offset of each line that make v* a solution: the residuals are
+        # affine in the offsets, which cancel like q, b and e.
+        q, b, e = fractions(rng, n), fractions(rng, p), fractions(rng, N)
+
+        def lines(x, y, z, tau, s, kappa, P=P, A=A, E=E, q=q, b=b, e=e):
+            curve = x @ P @ x / tau if tau else Fraction(0)
+            return (P @ x + A.T @ y - E @ z + tau * q, A @ x - tau * b,
+                    E.T @ x - tau * e - s, q @ x + b @ y - e @ z + curve + kappa)
+
+        def paired(v, rho):
+            x, y, z, tau, _, _ = v
+            return -x @ rho[0] + y @ rho[1] - z @ rho[2] + tau * rho[3]
+
+        v = (fractions(rng, n), fractions(rng, p), fractions(rng, N), Fraction(3, 5),
+             fractions(rng, N), Fraction(2, 7))
+        star = x_star, y_star, z_star, tau_star, s_star, kappa_star
+        x, _, z, tau, s, kappa = v
+        assert s @ z + tau * kappa == paired(v, lines(*v))
+        left = s @ z_star + z @ s_star + tau * kappa_star + kappa * tau_star
+        # With v* no solution, its own residuals come in; eq-qp-embedding-monotone has zero.
+        both = paired(star, lines(*v)) + paired(v, lines(*star))
+        square = ((tau_star * x - tau * x_star) @ P @ (tau_star * x - tau * x_star)
+                  / (tau * tau_star) if tau_star else Fraction(0))
+        assert both == left + square
+
+
+def test_the_model_ends_with_one_of_three_answers():
+    """thm-qp-embedding: tau or kappa survives, and the limit is what part 1 says."""
+    box = np.zeros(2), np.array([2.0, INF])
+    for b, q, answer in ((1.0, [1, 1], "optimal"), (3.0, [1, 1], "infeasible"),
+                         (1.0, [1, -1], "unbounded")):
+        form = _Form(np.zeros((0, 0)), np.zeros(2), np.array(q, dtype=float),
+                     np.array([[1.0, 0.0]]), np.array([b]), *box)
+        trace = []
+        _interior_point(form, trace)
+        v = trace[-1][0]
+        assert (v.tau > 0.1) == (answer == "optimal")
+        assert (v.kappa > 0.1) == (answer != "optimal")
+        assert max(np.abs(r).max() for r in _residuals(form, _sides(*box), v)[:3]) < 1e-6
+        if answer == "infeasible":
+            assert _sides(*box).edge @ v.z - form.b @ v.y > 0.1
+        if answer == "unbounded":
+            assert form.q @ v.x < -0.1
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.0, INF), (-INF, 1.0), (0.0, 1.0)])
+def test_the_path_for_one_sided_and_two_sided_bounds(lower, upper):
+    """thm-qp-path: x²/2 - q x, with N mu as the gap."""
+    for mu in (1.0, 1e-3):
+        for q in (-1.5, 0.4, 2.0):
+            sides = [(sign, edge) for sign, edge in ((1.0, lower), (-1.0, -upper))
+                     if np.isfinite(edge)]
+
+            def slope(v, q=q, mu=mu, sides=sides):
+                return v - q - sum(sign * mu / (sign * v - edge) for sign, edge in sides)
+
+            inside = (max(lower, -50.0) + 1e-9, min(upper, 50.0) - 1e-9)
+            x = brentq(slope, *inside, xtol=1e-14)
+            primal, dual = x * x / 2 - q * x, -x * x / 2
+            for sign, edge in sides:
+                dual += edge * mu / (sign * x - edge)
+            assert np.isclose(primal - dual, len(sides) * mu, rtol=1e-5)
+
+
+def test_without_strict_multipliers_there_is_no_path():
+    """thm-qp-path, second condition: 0 over x >= 0 has solutions, and no path."""
+    x = np.logspace(-3, 6, 200)
+    assert (np.diff(-np.log(x)) < 0).all()             # the barrier has no minimum
+    assert solve_qp([[0.0]], [0.0], lower=0).status == "optimal"
 
 
 # -- hard cases ------------------------------------------------------------------
@@ -717,7 +822,7 @@ def test_units_of_the_two_proofs():
         assert falls.status == "unbounded" and np.isclose(falls.margin, 2 * unit)
         assert np.isclose(falls.x.sum(), 1)
         v = np.array([1.0, 1 / 3, 0.7])
-        curved = solve_qp(np.outer(v, v) * unit, [0, unit**0.5, 0])
+        curved = solve_qp(None, [0, unit**0.5, 0], factor=v[:, None] * unit**0.5)
         size = np.abs(np.outer(v, v) * unit @ curved.direction).max()
         assert curved.status == "unbounded" and size <= 1e-14 * unit
         assert curved.stationarity <= 1e-14 * unit
@@ -894,6 +999,12 @@ def test_integers_scalars_and_single_rows():
     ("b", {"b": [1, 2]}),
     ("b", {"b": [[1]]}),
     ("b", {"b": [INF]}),
+    ("C", {"c": 1}),
+    ("C", {"C": np.ones((1, 3)), "c": 1}),
+    ("C", {"C": [1, np.nan], "c": 1}),
+    ("c", {"C": [1, 1]}),
+    ("c", {"C": [1, 1], "c": [1, 2]}),
+    ("c", {"C": [1, 1], "c": INF}),
     ("lower", {"lower": [0, 0, 0]}),
     ("lower", {"lower": INF}),
     ("lower", {"lower": [0, np.nan]}),
@@ -911,6 +1022,239 @@ def test_bad_input_is_named(name, change):
     assert solve_qp(**good).status == "optimal"
     with pytest.raises(ValueError, match=f"^{name} must"):
         solve_qp(**{**good, **change})
+
+
+# -- nothing false -----------------------------------------------------------------
+
+
+def test_a_curved_direction_is_no_proof():
+    """eq-qp-unbounded asks for Pd = 0, not for a small Pd."""
+    for small in (1e-11, 1e-5, 1e-15):
+        found = solve_qp(np.diag([small, 1.0]), [-1.0, -1.0], lower=0)
+        assert found.status == "optimal" and np.allclose(found.x, [1 / small, 1], rtol=1e-12)
+
+
+def test_a_wrong_sign_beside_an_infinite_bound_is_no_proof():
+    """eq-qp-infeasible: 1e-9 x1 + x2 = 10 with x2 <= 1 needs a large x1."""
+    found = solve_qp(np.eye(2), [0, 0], [[1e-9, 1.0]], [10.0], 0, [INF, 1.0])
+    assert found.status == "optimal" and np.allclose(found.x, [9e9, 1], rtol=1e-12)
+    fixed = solve_qp(np.eye(2), [0, 0], [[1e-9, 1.0]], [10.0], 0, [1e9, 1.0])
+    assert fixed.status == "infeasible" and fixed.margin > 0
+
+
+def test_small_coordinates_beside_large_ones():
+    """eq-qp-kkt holds for each coordinate on its own scale."""
+    found = solve_qp(np.eye(2), [-1e8, -1.0], lower=0)
+    assert found.status == "optimal" and np.array_equal(found.x, [1e8, 1])
+
+
+def test_strictly_convex_programmes_of_condition_1e10():
+    """thm-qp-trichotomy, part 3: forty of forty."""
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        Q = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+        P = Q * np.logspace(0, -10, 6) @ Q.T
+        P, q = (P + P.T) / 2, rng.normal(size=6)
+        found = solve_qp(P, q, lower=0)
+        assert found.status == "optimal"
+        r = P @ found.x + q
+        terms = np.abs(P) @ found.x + np.abs(q)
+        assert (r >= -1e-14 * terms).all() and (found.x >= 0).all()
+        assert (np.abs(r)[found.x > 0] <= 1e-14 * terms[found.x > 0]).all()
+
+
+def test_inequalities_and_their_multipliers():
+    """eq-qp with Cx <= c: the same as with slacks, and as with the sign reversed."""
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        n, m = 5, 4
+        P, F = quadratic(rng, n, 3)
+        q, C = rng.normal(size=n), rng.normal(size=(m, n))
+        c = C @ rng.random(n) + 0.1
+        slack = np.zeros((n + m, n + m))
+        slack[:n, :n] = P
+        long = solve_qp(slack, np.append(q, np.zeros(m)), np.hstack([C, np.eye(m)]), c,
+                        0, np.append(np.ones(n), np.full(m, INF)))
+        for matrix, factor in ((P, None), (None, F)):
+            found = solve_qp(matrix, q, lower=0, upper=1, C=C, c=c, factor=factor)
+            assert found.status == "optimal" and (found.inequality >= 0).all()
+            assert np.isclose(found.objective, long.objective, rtol=1e-9)
+            assert (C @ found.x <= c + 1e-12).all()
+            assert found.complementarity < 1e-12
+            left = P @ found.x + q + C.T @ found.inequality - found.at_lower + found.at_upper
+            assert np.abs(left).max() < 1e-12
+    two = solve_qp(np.eye(2), [-2, -1], C=[[1, 1], [1, -1]], c=[1, 0])
+    assert np.allclose(two.x, 0.5) and np.allclose(two.inequality, [1, 0.5])
+    none = solve_qp(np.eye(1), [0], C=[[1], [-1]], c=[1, -2])
+    assert none.status == "infeasible" and np.isclose(none.margin, none.inequality[0])
+    falls = solve_qp(np.zeros((2, 2)), [-1, 0], C=[[1, -1]], c=[1])
+    assert falls.status == "unbounded" and falls.direction[0] <= falls.direction[1]
+
+
+def test_a_programme_that_rounding_has_changed_is_not_decided():
+    """eq-qp-unbounded: vv' rounded is not of rank one; its factor is."""
+    v = np.array([1.0, 1 / 3, 0.7])
+    found = solve_qp(np.outer(v, v), [0, 1.0, 0])
+    assert found.status == "not decided" and "no proof" in found.reason
+    assert solve_qp(None, [0, 1.0, 0], factor=v[:, None]).status == "unbounded"
+
+
+def exact_rows(A, b):
+    """Indices of independent rows, or None if the rows contradict each other."""
+    done, keep = [], []
+    for i, (a, t) in enumerate(zip(A, b, strict=True)):
+        row = [*a, t]
+        for j, other in done:
+            row = [r - row[j] * o for r, o in zip(row, other, strict=True)]
+        j = next((k for k, r in enumerate(row[:-1]) if r != 0), None)
+        if j is None and row[-1] != 0:
+            return None
+        if j is not None:
+            done.append((j, [r / row[j] for r in row]))
+            keep.append(i)
+    return keep
+
+
+def exact_minimum(P, q, A, b, G, h):
+    """Minimiser for Ax = b, Gx <= h and positive definite P, or None: all subsets."""
+    n, keep = len(q), exact_rows(A, b)
+    if keep is None:
+        return None
+    A, b = [A[i] for i in keep], [b[i] for i in keep]
+    for size in range(n - len(b) + 1):
+        for tight in combinations(range(len(h)), size):
+            R = A + [G[i] for i in tight]
+            M = ([[*P[i], *(row[i] for row in R)] for i in range(n)]
+                 + [[*row, *[Fraction(0)] * len(R)] for row in R])
+            v = exact_solve(M, [-t for t in q] + b + [h[i] for i in tight])
+            if v is not None and (v[n + len(b):] >= 0).all() and all(
+                    sum(g * t for g, t in zip(row, v, strict=False)) <= top
+                    for row, top in zip(G, h, strict=True)):
+                return v[:n]
+    return None
+
+
+def exact_answer(P, q, A, b, C, c, lower, upper, strict):
+    """The status, and the solution if P is positive definite, in fractions."""
+    def exact(v):
+        return [exact(t) if np.ndim(t) else Fraction(float(t)) for t in v]
+
+    n = len(q)
+    unit = exact(np.eye(n))
+    A, b = exact(A), exact(b)
+    G, h = exact(C), exact(c)
+    for i in range(n):
+        for sign, edge in ((-1, -lower[i]), (1, upper[i])):
+            if np.isfinite(edge):
+                G.append([sign * t for t in unit[i]])
+                h.append(Fraction(float(edge)))
+    if strict:
+        x = exact_minimum(exact(P), exact(q), A, b, G, h)
+        return ("infeasible" if x is None else "optimal"), x
+    if exact_minimum(unit, [Fraction(0)] * n, A, b, G, h) is None:
+        return "infeasible", None
+    rows = A + exact(P)                     # prop-qp-projection, part 2
+    d = exact_minimum(unit, exact(q), rows, [Fraction(0)] * len(rows), G, [Fraction(0)] * len(h))
+    return ("unbounded" if d.any() else "optimal"), None
+
+
+def wild_programme(rng):
+    """Up to three variables, of scales up to 2^40, with bounds and rows of all kinds."""
+    n, strict, k = rng.integers(1, 4), rng.random() < 0.5, rng.choice([0, 3, 10, 20, 40])
+
+    def scale(*size, k=k):
+        return 2.0 ** rng.integers(-k, k + 1, size)
+
+    S = scale(n)
+    if strict:
+        Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+        P = Q * 10.0 ** -rng.uniform(0, 10, n) @ Q.T
+        P = (P + P.T) / 2
+    else:
+        P, _ = quadratic(rng, n, rng.integers(0, n + 1))
+    p, m = rng.integers(0, min(n, 2) + 1) * (rng.random() < 0.6), rng.integers(0, 3)
+    q = rng.integers(-3, 4, n) * scale(n) * S
+    A, C = (rng.integers(-3, 4, (r, n)) * scale(r, 1) / S for r in (p, m))
+    lower = np.where(rng.random(n) < 0.45, -INF, rng.integers(-3, 2, n) * scale(n, k=k // 2) * S)
+    upper = np.where(rng.random(n) < 0.5, INF, np.where(np.isfinite(lower), lower, 0)
+                     + rng.integers(0, 4, n) * scale(n, k=k // 2) * S)
+    x = np.clip(rng.integers(-2, 3, n) * S, lower, upper)
+    b = A @ x if rng.random() < 0.7 else rng.integers(-3, 4, p) * scale(p)
+    c = (C @ x + rng.integers(0, 2, m) * scale(m) if rng.random() < 0.7
+         else rng.integers(-3, 4, m) * scale(m))
+    return P * S * S[:, None], q, A, b, C, c, lower, upper, strict
+
+
+def test_no_false_answer_on_programmes_of_all_scales():
+    """thm-qp-trichotomy: 250 programmes against all subsets of constraints in fractions."""
+    seen, given = {}, 0
+    for seed in range(250):
+        programme = wild_programme(np.random.default_rng([11, seed]))
+        P, q, A, b, C, c, lower, upper, strict = programme
+        found = solve_qp(P, q, A if len(b) else None, b if len(b) else None, lower, upper,
+                         C=C if len(c) else None, c=c if len(c) else None)
+        want, x = exact_answer(*programme)
+        seen[want] = seen.get(want, 0) + 1
+        if found.status == "not decided":
+            given += 1
+            continue
+        assert found.status == want, seed
+        if x is not None:
+            x = x.astype(float)
+            assert np.allclose(found.x, x, rtol=1e-9, atol=1e-9 * np.abs(x).max()), seed
+    assert min(seen.values()) > 20 and len(seen) == 3
+    assert given <= 10
+
+
+VICES = {
+    "redundant and scaled rows": dict(
+        P=np.zeros((3, 3)), q=[1, 2, 0], A=[[1, 1, 1], [1e8, 1e8, 1e8], [2, 2, 2]],
+        b=[1, 1e8, 2], lower=0, value=0),
+    "an inequality as two": dict(
+        P=np.eye(2), q=[-1, -1], C=[[1, 1], [-1, -1]], c=[1, -1], value=-0.75),
+    "free variables and a linear objective": dict(
+        P=np.zeros((3, 3)), q=[1, -1, 0], A=[[1, -1, 0], [0, 1, -1]], b=[0, 1], value=0),
+    "a degenerate corner": dict(
+        P=np.zeros((2, 2)), q=[-1, -1], C=[[1, 0], [0, 1], [1, 1], [1, 2], [2, 1]],
+        c=[1, 1, 2, 3, 3], lower=0, value=-2),
+    "a chain of tiny and huge coefficients": dict(
+        P=np.zeros((3, 3)), q=[1, 0, 0], A=[[1e-6, -1, 0], [0, 1e6, -1]], b=[0, 0],
+        lower=[-INF, -INF, 1e6], value=1e6),
+    "a box thinner than rounding elsewhere": dict(
+        P=np.diag([1, 1e-8]), q=[0, -1], lower=[1, 0], upper=[1 + 1e-12, 1e9], value=0.5 - 5e7),
+    "a flat optimum": dict(
+        P=np.ones((4, 4)), q=-np.ones(4), lower=-1e3, upper=1e3, value=-0.5),
+}
+
+
+@pytest.mark.parametrize("name", VICES)
+def test_programmes_with_vices(name):
+    """thm-qp-trichotomy, on small programmes that are hard for one reason each."""
+    programme = dict(VICES[name])
+    value = programme.pop("value")
+    found = solve_qp(**programme)
+    assert found.status == "optimal"
+    assert np.isclose(found.objective, value, rtol=1e-9, atol=1e-9)
+
+
+def test_a_larger_linear_programme_with_inequalities_and_free_variables():
+    """alg-qp beyond the reach of exact arithmetic: against HiGHS, degenerate and scaled."""
+    rng = np.random.default_rng(21)
+    n, p, m = 60, 15, 40
+    A, C = rng.integers(-2, 3, (p, n)).astype(float), rng.integers(-2, 3, (m, n)).astype(float)
+    A[-1] = A[0] + A[1]
+    x = rng.integers(0, 3, n)
+    b, c = A @ x, C @ x + rng.integers(0, 2, m)
+    lower, upper = np.where(np.arange(n) < 10, -INF, 0), np.where(np.arange(n) < 30, INF, 5)
+    q = A.T @ rng.normal(size=p) - C.T @ rng.random(m) + np.where(np.arange(n) < 10, 0, 0.1)
+    units, rows = 10.0 ** rng.integers(-4, 5, n), 10.0 ** rng.integers(-4, 5, p)
+    other = linprog(q, A_ub=C, b_ub=c, A_eq=A, b_eq=b, bounds=np.column_stack([lower, upper]))
+    found = solve_qp(np.zeros((n, n)), q * units, rows[:, None] * A * units, rows * b,
+                     lower / units, upper / units, C=C * units, c=c)
+    assert other.status == 0 and found.status == "optimal"
+    assert np.isclose(found.objective, other.fun, rtol=1e-8)
+    assert np.abs(A @ (units * found.x) - b).max() < 1e-8
+    assert (C @ (units * found.x) <= c + 1e-8).all()
 
 
 # -- Fenchel duality --------------------------------------------------------
