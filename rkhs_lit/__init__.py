@@ -168,7 +168,6 @@ from rkhs_lit.moore_aronszajn import (
     Features,
     RKHSFunction,
     decompose,
-    features,
     inner,
     interpolate,
     kernel_from_basis,

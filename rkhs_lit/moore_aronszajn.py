@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 52d6fd7550150add
+# Cells: d79a45234fc1a153
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -144,12 +144,16 @@ class Features:
     seen: Sequence | None = None      # the points as the kernel wants them
 
     def __post_init__(self):
-        if self.seen is None:
+        points, seen = self.points, self.seen
+        if isinstance(points, Features):             # checked before
+            seen = points.seen if points.kernel is self.kernel else None
+            points = points.points
+        if seen is None:
             _space(self.kernel, self.kernel_name)
-            points = _fixed(self.points, self.name)
-            object.__setattr__(self, "points", points)
-            object.__setattr__(self, "seen", self.kernel._prepare(
-                points, self.name))
+            points = _fixed(points, self.name)
+            seen = self.kernel._prepare(points, self.name)
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "seen", seen)
 
     def __repr__(self):
         return f"Features({self.kernel}, n={len(self)})"
@@ -210,7 +214,8 @@ class Features:
 
     def sample(self, f: "RKHSFunction") -> np.ndarray:
         """The values Φ*f of a function at the points."""
-        other = None if f.features is self else f.features
+        one_list = f.points is self.points
+        other = None if one_list else f.features
         return _finite_sum(self.dot(f.weights, other))
 
     def _suits(self, other):
@@ -225,17 +230,6 @@ class Features:
 
 
 # %% [6] The type `RKHSFunction`
-def features(kernel: Kernel, X, name: str = "X",
-             kernel_name: str = "kernel") -> Features:
-    """The map Φ of the points X, which may be one already
-    (:prf:ref:`def-synthesis`)."""
-    if isinstance(X, Features) and X.kernel is kernel:
-        return X
-    points = X.points if isinstance(X, Features) else X
-    return Features(kernel, points, name, kernel_name)
-
-
-# %% [7] The type `RKHSFunction`
 @dataclass(frozen=True, eq=False, repr=False)
 class RKHSFunction:
     """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
@@ -263,7 +257,7 @@ class RKHSFunction:
     weights: np.ndarray
 
     def __post_init__(self):
-        Phi = features(self.kernel, self.points, "points")
+        Phi = Features(self.kernel, self.points, "points")
         weights = check.vector(self.weights, "weights", len(Phi))
         for name, value in (("points", Phi.points), ("weights", weights),
                             ("features", Phi)):
@@ -274,7 +268,7 @@ class RKHSFunction:
 
     def __call__(self, T) -> np.ndarray:
         """Values at the points T, an array of as many numbers."""
-        return features(self.kernel, T, "T").sample(self)
+        return Features(self.kernel, T, "T").sample(self)
 
     # NumPy numbers must leave ``c * f`` to this class.
     __array_ufunc__ = None
@@ -318,7 +312,7 @@ class RKHSFunction:
             NotImplemented)
 
 
-# %% [8] The type `RKHSFunction`
+# %% [7] The type `RKHSFunction`
 def _function(f, name):
     if not isinstance(f, RKHSFunction):
         raise ValueError(f"{name} must be an RKHSFunction, got "
@@ -351,7 +345,7 @@ def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     return float(_finite_sum(f.weights @ f.features.sample(g)))
 
 
-# %% [9] The type `RKHSFunction`
+# %% [8] The type `RKHSFunction`
 def _key(x):
     if isinstance(x, np.ndarray):
         return x.shape, x.tobytes()
@@ -387,7 +381,7 @@ def _merged(f):
     return f.features[first] @ [math.fsum(part) for part in parts]
 
 
-# %% [10] The type `RKHSFunction`
+# %% [9] The type `RKHSFunction`
 def _size(f):
     """The norm of f, and how far rounding can have moved it."""
     f = _merged(f)
@@ -408,7 +402,7 @@ def _size(f):
     return size, max(size - low, high - size)
 
 
-# %% [11] The type `RKHSFunction`
+# %% [10] The type `RKHSFunction`
 def norm(f: RKHSFunction) -> float:
     """The norm of f in its RKHS, √⟨f, f⟩
     (:prf:ref:`lem-expansion-definite`).
@@ -429,7 +423,7 @@ def norm(f: RKHSFunction) -> float:
     return check.certain(*_size(f), "norm(f)")
 
 
-# %% [12] Projection and interpolation
+# %% [11] Projection and interpolation
 def _solve(Phi, values) -> GramSolution:
     K = Phi.gram()
     try:
@@ -443,7 +437,7 @@ def _solve(Phi, values) -> GramSolution:
                          f"of its Gram matrix one finds: {error}") from None
 
 
-# %% [13] Projection and interpolation
+# %% [12] Projection and interpolation
 def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     """The interpolant of minimal norm (:prf:ref:`thm-interpolant`).
 
@@ -469,7 +463,7 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     >>> s([10.0]).round(6)
     array([30.])
     """
-    Phi = features(kernel, X)
+    Phi = Features(kernel, X)
     y = check.vector(y, "y", len(Phi))
     found = _solve(Phi, y)
     if found.twins:
@@ -492,7 +486,7 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     return s
 
 
-# %% [14] Projection and interpolation
+# %% [13] Projection and interpolation
 def project(f: RKHSFunction, X) -> RKHSFunction:
     """Orthogonal projection of f on span{k(x_i, ·)}
     (:prf:ref:`thm-rkhs-projection`).
@@ -511,7 +505,7 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
         that rounding hides leave no digit of it certain.
     """
     _function(f, "f")
-    Phi = features(f.kernel, X)
+    Phi = Features(f.kernel, X)
     found = _solve(Phi, Phi.sample(f))
     g = Phi @ found.coefficients
     if found.hidden[0] > 0:
@@ -520,7 +514,7 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
     return g
 
 
-# %% [15] How wrong can an interpolant be?
+# %% [14] How wrong can an interpolant be?
 def power_function(kernel: Kernel, X, T) -> np.ndarray:
     """The largest error of interpolation at X for a function of norm 1
     (:prf:ref:`thm-power-function`).
@@ -541,7 +535,7 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
         with a `PrecisionWarning`. A square below zero by more than
         rounding raises a ValueError: the kernel is not positive definite.
     """
-    Phi, at_T = features(kernel, X), features(kernel, T, "T")
+    Phi, at_T = Features(kernel, X), Features(kernel, T, "T")
     diagonal, n = at_T.diag(), len(Phi)
     labels = _labels(_joined(Phi.points, at_T.points))
     known = np.isin(labels[n:], labels[:n])
@@ -568,7 +562,7 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
     return P
 
 
-# %% [16] From a space to its kernel
+# %% [15] From a space to its kernel
 def kernel_from_basis(basis: Callable | Sequence[Callable],
                       gram) -> Kernel:
     """The reproducing kernel b(x)' G⁻¹ b(y) of a space of functions
@@ -612,7 +606,7 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
         L, values(X).T, lower=True).T)
 
 
-# %% [17] From a space to its kernel
+# %% [16] From a space to its kernel
 def _basis_values(basis, p):
     listed = isinstance(basis, (list, tuple)) and len(basis) == p
     functions = [*basis] if listed else [basis]
@@ -640,7 +634,7 @@ def _basis_values(basis, p):
     return values
 
 
-# %% [18] The norm in a sum of spaces
+# %% [17] The norm in a sum of spaces
 def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
     """The cheapest f = f1 + f2 in a sum of RKHSs
     (:prf:ref:`thm-sum-rkhs`).

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 3de2f2da169c58cf
+# Cells: 2cd99c0caf4eda95
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.bochner import _take, pivoted_cholesky
 from rkhs_lit.kernels import (TILE, Gaussian, Kernel, gram_dot,
                               squared_distances)
-from rkhs_lit.moore_aronszajn import (RKHSFunction, _function, _space,
-                                      features)
+from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, _function,
+                                      _space)
 
 
 # %% [2] Centring features that nobody sees
@@ -141,9 +141,9 @@ class PrincipalComponents(_Components):
     def transform(self, T) -> np.ndarray:
         """The scores of the points T, one row for each of them
         (:prf:ref:`prop-kpca-score`)."""
-        at_T, Phi = features(self.kernel, T, "T"), features(self.kernel,
-                                                            self.points)
-        return at_T.dot(self.weights, Phi) - self.offsets
+        Phi, Psi = Features(self.kernel, self.points), Features(self.kernel,
+                                                                T, "T")
+        return Psi.dot(self.weights, Phi) - self.offsets
 
     def reconstruct(self, T) -> tuple[RKHSFunction, ...]:
         """For each point of T the function nearest to its feature among

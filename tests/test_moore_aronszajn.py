@@ -19,6 +19,7 @@ from sklearn.gaussian_process.kernels import RBF
 from rkhs_lit import (
     Delta,
     FeatureKernel,
+    Features,
     FunctionKernel,
     Gaussian,
     Kernel,
@@ -1354,9 +1355,9 @@ def test_features_are_rows_of_a_list_of_any_points():
             assert np.allclose(Phi[rows].gram(), K[np.ix_(index, index)])
         double = Phi.joined(Phi[[1]])
         assert np.allclose(double.gram(), K[np.ix_([0, 1, 2, 1], [0, 1, 2, 1])])
-        assert features(k, Phi) is Phi
+        assert Features(k, Phi).points is Phi.points
         f = RKHSFunction(k, Phi, [1.0, 0.0, -2.0])
-        assert f.features is Phi and np.allclose(f(X), K @ [1.0, 0.0, -2.0])
+        assert f.points is Phi.points and np.allclose(f(X), K @ [1.0, 0.0, -2.0])
 
 
 def test_features_are_checked_once_under_the_callers_names():
