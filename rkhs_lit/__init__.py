@@ -172,6 +172,7 @@ from rkhs_lit.moore_aronszajn import (
     interpolate,
     kernel_from_basis,
     norm,
+    paired,
     power_function,
     project,
 )

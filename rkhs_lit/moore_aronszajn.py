@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d79a45234fc1a153
+# Cells: c8eea0b69015b021
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -176,8 +176,18 @@ class Features:
     def diag(self) -> np.ndarray:
         """The diagonal of Φ*Φ, the numbers k(x_i, x_i)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return check.finite(self.kernel._diag(self.seen),
-                                self.kernel_name)
+            d = check.finite(self.kernel._diag(self.seen), self.kernel_name)
+        if d.min() < 0:
+            raise ValueError(f"{self.kernel_name} must be positive definite,"
+                             f" but at two equal points it is {d.min():.6g}")
+        return d
+
+    def unit(self) -> tuple[float, "Features"]:
+        """c and the map for the kernel k / c, of size one at the points;
+        c is a power of two, so that no digit changes."""
+        largest = float(self.diag().max())
+        c = 2.0 ** min(max(math.frexp(largest)[1], -1000), 1000)
+        return c, replace(self, kernel=1 / c * self.kernel)
 
     def tile(self, i: slice, j: slice,
              other: "Features | None" = None) -> np.ndarray:
@@ -230,6 +240,27 @@ class Features:
 
 
 # %% [6] The type `RKHSFunction`
+def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
+           ) -> tuple[Features, Features]:
+    """The maps Φ and Ψ of pairs (x_i, y_i), at least so many
+    (:prf:ref:`def-synthesis`).
+
+    >>> Phi, Psi = paired(Linear(), Linear(), [1.0, 2.0], [3.0, 4.0])
+    >>> Phi.gram() * Psi.gram()
+    array([[ 9., 24.],
+           [24., 64.]])
+    """
+    Phi, Psi = Features(k, X, "X", "k"), Features(l, Y, "Y", "l")
+    if len(Phi) != len(Psi):
+        raise ValueError(f"Y must have as many points as X ({len(Phi)}), "
+                         f"got {len(Psi)}")
+    if len(Phi) < at_least:
+        raise ValueError(f"X must hold at least {at_least} points, got "
+                         f"{len(Phi)}")
+    return Phi, Psi
+
+
+# %% [7] The type `RKHSFunction`
 @dataclass(frozen=True, eq=False, repr=False)
 class RKHSFunction:
     """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
@@ -312,7 +343,7 @@ class RKHSFunction:
             NotImplemented)
 
 
-# %% [7] The type `RKHSFunction`
+# %% [8] The type `RKHSFunction`
 def _function(f, name):
     if not isinstance(f, RKHSFunction):
         raise ValueError(f"{name} must be an RKHSFunction, got "
@@ -345,7 +376,7 @@ def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     return float(_finite_sum(f.weights @ f.features.sample(g)))
 
 
-# %% [8] The type `RKHSFunction`
+# %% [9] The type `RKHSFunction`
 def _key(x):
     if isinstance(x, np.ndarray):
         return x.shape, x.tobytes()
@@ -381,7 +412,7 @@ def _merged(f):
     return f.features[first] @ [math.fsum(part) for part in parts]
 
 
-# %% [9] The type `RKHSFunction`
+# %% [10] The type `RKHSFunction`
 def _size(f):
     """The norm of f, and how far rounding can have moved it."""
     f = _merged(f)
@@ -402,7 +433,7 @@ def _size(f):
     return size, max(size - low, high - size)
 
 
-# %% [10] The type `RKHSFunction`
+# %% [11] The type `RKHSFunction`
 def norm(f: RKHSFunction) -> float:
     """The norm of f in its RKHS, √⟨f, f⟩
     (:prf:ref:`lem-expansion-definite`).
@@ -423,7 +454,7 @@ def norm(f: RKHSFunction) -> float:
     return check.certain(*_size(f), "norm(f)")
 
 
-# %% [11] Projection and interpolation
+# %% [12] Projection and interpolation
 def _solve(Phi, values) -> GramSolution:
     K = Phi.gram()
     try:
@@ -437,7 +468,7 @@ def _solve(Phi, values) -> GramSolution:
                          f"of its Gram matrix one finds: {error}") from None
 
 
-# %% [12] Projection and interpolation
+# %% [13] Projection and interpolation
 def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     """The interpolant of minimal norm (:prf:ref:`thm-interpolant`).
 
@@ -486,7 +517,7 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     return s
 
 
-# %% [13] Projection and interpolation
+# %% [14] Projection and interpolation
 def project(f: RKHSFunction, X) -> RKHSFunction:
     """Orthogonal projection of f on span{k(x_i, ·)}
     (:prf:ref:`thm-rkhs-projection`).
@@ -514,7 +545,7 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
     return g
 
 
-# %% [14] How wrong can an interpolant be?
+# %% [15] How wrong can an interpolant be?
 def power_function(kernel: Kernel, X, T) -> np.ndarray:
     """The largest error of interpolation at X for a function of norm 1
     (:prf:ref:`thm-power-function`).
@@ -562,7 +593,7 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
     return P
 
 
-# %% [15] From a space to its kernel
+# %% [16] From a space to its kernel
 def kernel_from_basis(basis: Callable | Sequence[Callable],
                       gram) -> Kernel:
     """The reproducing kernel b(x)' G⁻¹ b(y) of a space of functions
@@ -606,7 +637,7 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
         L, values(X).T, lower=True).T)
 
 
-# %% [16] From a space to its kernel
+# %% [17] From a space to its kernel
 def _basis_values(basis, p):
     listed = isinstance(basis, (list, tuple)) and len(basis) == p
     functions = [*basis] if listed else [basis]
@@ -634,7 +665,7 @@ def _basis_values(basis, p):
     return values
 
 
-# %% [17] The norm in a sum of spaces
+# %% [18] The norm in a sum of spaces
 def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
     """The cheapest f = f1 + f2 in a sum of RKHSs
     (:prf:ref:`thm-sum-rkhs`).

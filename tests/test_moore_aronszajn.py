@@ -39,6 +39,7 @@ from rkhs_lit import (
     is_positive_definite,
     kernel_from_basis,
     norm,
+    paired,
     polynomial_features,
     power_function,
     project,
@@ -1372,3 +1373,30 @@ def test_features_are_checked_once_under_the_callers_names():
         Features(Sigmoid(1.0, 0.0), [0.0], "Y", "l")
     with pytest.raises(ValueError, match="^X must have points in dimension 2 like Y"):
         Phi.gram(Features(Gaussian(1.0), [[0.0, 1.0]], "Y"))
+
+
+@pytest.mark.parametrize("size", [1e-250, 1e-3, 1.0, 3.0, 1e250])
+def test_a_map_in_units_of_its_kernel_has_the_same_digits(size):
+    """def-synthesis for k / c, with c a power of two."""
+    k = size * Gaussian(1.0)
+    Phi = Features(k, np.arange(4.0))
+    c, unit = Phi.unit()
+    assert 0.25 <= unit.diag().max() <= 1 and np.log2(c) == np.round(np.log2(c))
+    assert np.array_equal(c * unit.gram(), Phi.gram())
+    with pytest.raises(ValueError, match="^l must be positive definite, but at two equal"):
+        Features(FunctionKernel(lambda s, t: -1.0), [0.0], "Y", "l").unit()
+
+
+def test_pairs_have_one_length_and_enough_points():
+    """def-synthesis for both parts of a sample of pairs."""
+    Phi, Psi = paired(Gaussian(1.0), Delta(), [1.0, 2.0, 3.0], ["a", "b", "a"], 3)
+    assert np.array_equal(Psi.gram(), Delta()(["a", "b", "a"]))
+    assert np.array_equal(Phi.points, [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="^Y must have as many points as X"):
+        paired(Gaussian(1.0), Delta(), [1.0, 2.0], ["a"])
+    with pytest.raises(ValueError, match="^X must hold at least 4 points, got 2"):
+        paired(Gaussian(1.0), Delta(), [1.0, 2.0], ["a", "b"], 4)
+    with pytest.raises(ValueError, match="^l must be a Kernel"):
+        paired(Gaussian(1.0), 3, [1.0], ["a"])
+    with pytest.raises(ValueError, match="^Y must"):
+        paired(Gaussian(1.0), Gaussian(1.0), [1.0], ["a"])
