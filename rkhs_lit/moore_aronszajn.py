@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: c8eea0b69015b021
+# Cells: 0746c5ae7255022b
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -220,7 +220,8 @@ class Features:
         self._suits(other)
         return reduce_tiles(visit, lambda: np.zeros((len(self),
                                                      *W.shape[1:])),
-                            len(self), None if other is None else len(other))
+                            len(self), None if other is None else
+                            len(other))
 
     def sample(self, f: "RKHSFunction") -> np.ndarray:
         """The values Φ*f of a function at the points."""
@@ -464,8 +465,9 @@ def _solve(Phi, values) -> GramSolution:
     try:                  # the kernel may be right to eight digits only
         return gram_solve(K, values, tol=1e-8)
     except ValueError as error:
-        raise ValueError(f"{Phi.kernel_name} must be positive definite, but "
-                         f"of its Gram matrix one finds: {error}") from None
+        raise ValueError(f"{Phi.kernel_name} must be positive definite, "
+                         "but of its Gram matrix one finds: "
+                         f"{error}") from None
 
 
 # %% [13] Projection and interpolation
