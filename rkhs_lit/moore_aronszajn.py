@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0746c5ae7255022b
+# Cells: f9f3560431322bca
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -178,8 +178,9 @@ class Features:
         with np.errstate(over="ignore", invalid="ignore"):
             d = check.finite(self.kernel._diag(self.seen), self.kernel_name)
         if d.min() < 0:
-            raise ValueError(f"{self.kernel_name} must be positive definite,"
-                             f" but at two equal points it is {d.min():.6g}")
+            raise ValueError(
+                f"{self.kernel_name} must be positive definite, but at two "
+                f"equal points it is {d.min():.6g}")
         return d
 
     def unit(self) -> tuple[float, "Features"]:
