@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: f9f3560431322bca
+# Cells: 13570274d8f1f506
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -23,7 +23,7 @@ from rkhs_lit.kernels import (Kernel, Linear, Mapped, Pairs, Sum,
 from rkhs_lit.riesz import GramSolution, gram_solve
 
 
-# %% [2] The type `RKHSFunction`
+# %% [2] Fine print
 class _Fixed(tuple):
     """A list of points that its maker cannot change any more."""
 
@@ -70,7 +70,7 @@ def _dimensions(seen):
     return [seen.shape[1]] if vectors else []
 
 
-# %% [3] The type `RKHSFunction`
+# %% [3] Fine print
 def _joined(a, b):
     if isinstance(a, Pairs) and isinstance(b, Pairs):
         return Pairs(_joined(a.first, b.first),
@@ -90,7 +90,7 @@ def _joined(a, b):
     return check.with_columns(np.concatenate([a, b]), a)
 
 
-# %% [4] The type `RKHSFunction`
+# %% [4] Fine print
 def _space(kernel, name="kernel"):
     if not isinstance(kernel, Kernel):
         raise ValueError(f"{name} must be a Kernel, got "
@@ -108,7 +108,43 @@ def _finite_sum(values):
     return values
 
 
-# %% [5] The type `RKHSFunction`
+# %% [5] Fine print
+def _key(x):
+    if isinstance(x, np.ndarray):
+        return x.shape, x.tobytes()
+    if isinstance(x, (list, tuple)):
+        return tuple(map(_key, x))
+    try:
+        hash(x)
+    except TypeError:
+        return id(x)
+    return x
+
+
+def _labels(points):
+    """A number for each point, the same for equal points."""
+    if isinstance(points, Pairs):
+        points = np.column_stack([*map(_labels, (points.first,
+                                                 points.second))])
+    if isinstance(points, np.ndarray) and points.dtype.kind in "biuf":
+        rows = points.reshape(len(points), -1)
+        return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    seen = {}
+    return np.array([seen.setdefault(_key(x), len(seen)) for x in points])
+
+
+def _merged(f):
+    """f with each of its points once."""
+    _, first, group = np.unique(_labels(f.points), return_index=True,
+                                return_inverse=True)
+    if len(first) == len(group):
+        return f
+    parts = np.split(f.weights[np.argsort(group, kind="stable")],
+                     np.cumsum(np.bincount(group))[:-1])
+    return f.features[first] @ [math.fsum(part) for part in parts]
+
+
+# %% [6] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
 class Features:
     """The map Φ that makes a function from weights, Φα = Σ α_i k(x_i, ·)
@@ -241,7 +277,7 @@ class Features:
                              f"{d[0]}")
 
 
-# %% [6] The type `RKHSFunction`
+# %% [7] Functions as data
 def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
            ) -> tuple[Features, Features]:
     """The maps Φ and Ψ of pairs (x_i, y_i), at least so many
@@ -262,7 +298,7 @@ def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
     return Phi, Psi
 
 
-# %% [7] The type `RKHSFunction`
+# %% [8] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
 class RKHSFunction:
     """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
@@ -345,7 +381,7 @@ class RKHSFunction:
             NotImplemented)
 
 
-# %% [8] The type `RKHSFunction`
+# %% [9] Functions as data
 def _function(f, name):
     if not isinstance(f, RKHSFunction):
         raise ValueError(f"{name} must be an RKHSFunction, got "
@@ -378,43 +414,7 @@ def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     return float(_finite_sum(f.weights @ f.features.sample(g)))
 
 
-# %% [9] The type `RKHSFunction`
-def _key(x):
-    if isinstance(x, np.ndarray):
-        return x.shape, x.tobytes()
-    if isinstance(x, (list, tuple)):
-        return tuple(map(_key, x))
-    try:
-        hash(x)
-    except TypeError:
-        return id(x)
-    return x
-
-
-def _labels(points):
-    """A number for each point, the same for equal points."""
-    if isinstance(points, Pairs):
-        points = np.column_stack([*map(_labels, (points.first,
-                                                 points.second))])
-    if isinstance(points, np.ndarray) and points.dtype.kind in "biuf":
-        rows = points.reshape(len(points), -1)
-        return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-    seen = {}
-    return np.array([seen.setdefault(_key(x), len(seen)) for x in points])
-
-
-def _merged(f):
-    """f with each of its points once."""
-    _, first, group = np.unique(_labels(f.points), return_index=True,
-                                return_inverse=True)
-    if len(first) == len(group):
-        return f
-    parts = np.split(f.weights[np.argsort(group, kind="stable")],
-                     np.cumsum(np.bincount(group))[:-1])
-    return f.features[first] @ [math.fsum(part) for part in parts]
-
-
-# %% [10] The type `RKHSFunction`
+# %% [10] Functions as data
 def _size(f):
     """The norm of f, and how far rounding can have moved it."""
     f = _merged(f)
@@ -435,7 +435,7 @@ def _size(f):
     return size, max(size - low, high - size)
 
 
-# %% [11] The type `RKHSFunction`
+# %% [11] Functions as data
 def norm(f: RKHSFunction) -> float:
     """The norm of f in its RKHS, √⟨f, f⟩
     (:prf:ref:`lem-expansion-definite`).
