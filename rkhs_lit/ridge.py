@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a2be7e343c07e47f
+# Cells: c28248db1c37609d
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -103,10 +103,12 @@ def _factor(K, lam, name="lam"):
     """The Cholesky factor of K + lam I, for a positive definite K."""
     size = _size(K)
     _check_visible(lam, size, name)
-    _cholesky(K, 1e-8 * size or 1.0, "kernel must be positive definite, "
-              "but its Gram matrix has a negative eigenvalue")
-    factor = _cholesky(K, lam, f"{name} must be larger: the Gram matrix "
-                       f"plus {lam:.3g} I is singular up to rounding")
+    if lam > (small := 1e-8 * size) > 0:
+        _cholesky(K, small, "kernel must be positive definite, but its "
+                  "Gram matrix has a negative eigenvalue")
+    factor = _cholesky(K, lam, f"{name} must be larger, or the kernel is "
+                       "not positive definite: the Gram matrix plus "
+                       f"{lam:.3g} I is singular up to rounding")
     rcond, _ = dpocon(factor[0], size + lam, uplo="L")
     _check_visible(lam, size, name, rcond * (size + lam) - lam)
     return factor
