@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: c28248db1c37609d
+# Cells: fddaae5dc80e8b2b
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -613,7 +613,7 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
             for Phi in maps]) / len(train))
         best, j = np.unravel_index(errors.argmin(), errors.shape)
         Phi, lam = maps[best], float(lams[j])
-        f = ridge(Phi.kernel, Phi[train], y[train], lam)
+        f = ridge(Phi.kernel, Phi[train].points, y[train], lam)
         test_error = None if len(test) == 0 else float(_bounded(
             np.mean((y[test] - Phi[test].sample(f)) ** 2)))
     return CrossValidation(

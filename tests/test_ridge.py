@@ -388,7 +388,7 @@ def test_records_cannot_be_changed_from_outside():
     assert np.allclose(path.function(0)(T), before) and path.lams[0] == 0.1
     arrays = [path.lams, path.weights, path.residuals, path.leave_one_out, path.norms,
               path.degrees_of_freedom, found.lams, found.errors, found.train, found.test,
-              *found.folds]
+              *found.folds, path.points, found.function.points]
     for array in arrays:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
