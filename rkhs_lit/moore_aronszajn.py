@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 13570274d8f1f506
+# Cells: 0d2d83a0cc11c402
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -18,7 +18,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
-from rkhs_lit.kernels import (Kernel, Linear, Mapped, Pairs, Sum,
+from rkhs_lit.kernels import (TILE, Kernel, Linear, Mapped, Pairs, Sum,
                               is_positive_definite, reduce_tiles)
 from rkhs_lit.riesz import GramSolution, gram_solve
 
@@ -198,7 +198,7 @@ class Features:
         return len(self.points)
 
     def __getitem__(self, rows) -> "Features":
-        return replace(self, points=_rows(self.points, rows),
+        return replace(self, points=_copied(_rows(self.points, rows)),
                        seen=_rows(self.seen, rows))
 
     def __matmul__(self, weights) -> "RKHSFunction":
@@ -229,19 +229,24 @@ class Features:
     def tile(self, i: slice, j: slice,
              other: "Features | None" = None) -> np.ndarray:
         """Rows i and columns j of Φ*Φ, or of Φ*Ψ."""
+        rows = self.seen[i]
+        if other is None and i == j:      # symmetric: some kernels halve
+            return self.kernel._block(rows, rows)
         return self.kernel._block(
-            self.seen[i], (self if other is None else other).seen[j])
+            rows, (self if other is None else other).seen[j])
 
     def gram(self, other: "Features | None" = None) -> np.ndarray:
         """The Gram matrix Φ*Φ, or Φ*Ψ."""
+        self._suits(other)
         K = np.empty((len(self), len(self if other is None else other)))
+        if max(K.shape) <= TILE:
+            return self.tile(slice(None), slice(None), other)
 
         def fill(total, i, j):
             K[i, j] = self.tile(i, j, other)
             if other is None:
                 K[j, i] = K[i, j].T
 
-        self._suits(other)
         reduce_tiles(fill, lambda: 0, len(self),
                      None if other is None else len(other))
         return K

@@ -4,11 +4,11 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9be8cb19462f32b9
+# Cells: fddaae5dc80e8b2b
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -19,81 +19,11 @@ from scipy.linalg.lapack import dormqr, dpocon, dsytrd, dsytrd_lwork
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
-from rkhs_lit.bochner import _take
-from rkhs_lit.kernels import Gaussian, Kernel, gram_dot, squared_distances
-from rkhs_lit.moore_aronszajn import RKHSFunction, _space
+from rkhs_lit.kernels import Gaussian, Kernel, squared_distances
+from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 
 # %% [2] With features that cannot be listed
-_EPS = np.finfo(float).eps
-_MAX = float(np.finfo(float).max)
-
-
-def _penalty(lam, name="lam"):
-    return check.positive(
-        lam, name, " (for the limit 0 see interpolate)" * (name == "lam"))
-
-
-def _size(K):
-    """A bound of all eigenvalues of K."""
-    with np.errstate(over="ignore"):
-        return check.finite(np.abs(K).sum(axis=1).max(), "kernel")
-
-
-def _check_visible(lam, size, name="lam", least=None):
-    """Refuse λ below the rounding errors of K, and warn if they may
-    move the least eigenvalue of K + λI by as much as it is, where that
-    of K is known (:prf:ref:`prop-ridge-rounding`)."""
-    if not lam >= _EPS * size:
-        raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
-                         "it is lost in the rounding errors of the Gram "
-                         f"matrix, got {lam:.3g}")
-    if least is not None:
-        check.certain(lam + least, 64 * _EPS * size, "the least eigenvalue"
-                      f" of the Gram matrix plus {name} I")
-
-
-# %% [3] With features that cannot be listed
-def _cholesky(K, shift):
-    A = K.copy()
-    A.flat[::len(A) + 1] += shift
-    try:
-        return cho_factor(A, lower=True, overwrite_a=True)
-    except LinAlgError:
-        return None
-
-
-def _factor(K, lam, name="lam"):
-    """The Cholesky factor of K + lam I, for a positive definite K."""
-    size = _size(K)
-    _check_visible(lam, size, name)
-    factor, small = _cholesky(K, lam), 1e-8 * size
-    if (factor is None or lam > small) and size > 0 and (
-            _cholesky(K, small) is None):
-        raise ValueError("kernel must be positive definite, but its Gram "
-                         "matrix has a negative eigenvalue")
-    if factor is None:
-        raise ValueError(f"{name} must be larger: the Gram matrix plus "
-                         f"{lam:.3g} I is singular up to rounding")
-    rcond, _ = dpocon(factor[0], size + lam, uplo="L")
-    _check_visible(lam, size, name, rcond * (size + lam) - lam)
-    return factor
-
-
-def _data(kernel, X, y):
-    _space(kernel)
-    X = as_sequence(X)
-    kernel._prepare(X, "X")                  # says what X must be
-    return X, check.vector(y, "y", len(X))
-
-
-def _weights(values):
-    if not np.isfinite(values).all():
-        raise ValueError("y is too large for lam: the fit overflows")
-    return values
-
-
-# %% [4] With features that cannot be listed
 def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
     """Kernel ridge regression, the minimiser of
     Σ (y_i - f(x_i))² + λ ‖f‖² (:prf:ref:`thm-ridge-rkhs`).
@@ -124,25 +54,193 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
     >>> ridge(Gaussian(1.0), [1.0], [3.0], 0.5)([1.0])
     array([2.])
     """
-    X, y = _data(kernel, X, y)
-    lam = _penalty(lam)
-    blank = RKHSFunction(kernel, X, np.zeros(len(y)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        alpha = cho_solve(_factor(kernel(X), lam), y)
-    return replace(blank, weights=_weights(alpha))
+    (Phi, y), lam = _data(kernel, X, y), _penalty(lam)
+    alpha = cho_solve(_factor(Phi.gram(), lam), y)
+    return Phi @ _bounded(alpha)
 
 
-# %% [5] A linear smoother
+# %% [3] Fine print
+_EPS = np.finfo(float).eps
+_MAX = float(np.finfo(float).max)
+
+
+def _penalty(lam):
+    return check.positive(lam, "lam", " (for the limit 0 see interpolate)")
+
+
+def _size(K):
+    """A bound of all eigenvalues of K."""
+    with np.errstate(over="ignore"):
+        return check.finite(np.abs(K).sum(axis=1).max(), "kernel")
+
+
+def _check_visible(lam, size, name="lam", least=None):
+    """Refuse λ below the rounding errors of K, and warn if they may
+    move the least eigenvalue of K + λI by as much as it is, where that
+    of K is known (:prf:ref:`prop-ridge-rounding`)."""
+    if not lam >= _EPS * size:
+        raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
+                         "it is lost in the rounding errors of the Gram "
+                         f"matrix, got {lam:.3g}")
+    if least is not None:
+        check.certain(lam + least, 64 * _EPS * size, "the least eigenvalue"
+                      f" of the Gram matrix plus {name} I")
+
+
+# %% [4] Fine print
+def _cholesky(A, shift, otherwise):
+    """The Cholesky factor of A + shift I, or an error that says
+    `otherwise`."""
+    A = A.copy()
+    A.flat[::len(A) + 1] += shift
+    try:
+        return cho_factor(A, lower=True, overwrite_a=True)
+    except LinAlgError:
+        raise ValueError(otherwise) from None
+
+
+def _factor(K, lam, name="lam"):
+    """The Cholesky factor of K + lam I, for a positive definite K."""
+    size = _size(K)
+    _check_visible(lam, size, name)
+    if lam > (small := 1e-8 * size) > 0:
+        _cholesky(K, small, "kernel must be positive definite, but its "
+                  "Gram matrix has a negative eigenvalue")
+    factor = _cholesky(K, lam, f"{name} must be larger, or the kernel is "
+                       "not positive definite: the Gram matrix plus "
+                       f"{lam:.3g} I is singular up to rounding")
+    rcond, _ = dpocon(factor[0], size + lam, uplo="L")
+    _check_visible(lam, size, name, rcond * (size + lam) - lam)
+    return factor
+
+
+# %% [5] Fine print
+def _no_negative(least, size):
+    if least < -1e-8 * size:
+        raise ValueError("kernel must be positive definite, but its Gram "
+                         f"matrix has the eigenvalue {least:.6g}")
+
+
 def _spectrum(K):
     """Eigenvalues and eigenvectors of a Gram matrix."""
     size = _size(K)
     d, U = np.linalg.eigh(K)
-    if d[0] < -1e-8 * size:
-        raise ValueError("kernel must be positive definite, but its Gram "
-                         f"matrix has the eigenvalue {d[0]:.6g}")
+    _no_negative(d[0], size)
     return np.maximum(d, 0.0), U, size
 
 
+def _eigen(K, lam, name="lam"):
+    """d and U with K = U diag(d) U', for penalties of at least lam."""
+    d, U, size = _spectrum(K)
+    _check_visible(lam, size, name, d[0])
+    return d, U
+
+
+def _shrinkage(d, size, lams, name="lams"):
+    """The numbers λ / (d_j + λ), a row for each λ."""
+    _check_visible(lams.min(), size, name, d[0])
+    return lams[:, None] / (d + lams[:, None])
+
+
+# %% [6] Fine print
+def _data(kernel, X, y):
+    Phi = Features(kernel, X)
+    return Phi, check.vector(y, "y", len(Phi))
+
+
+def _bounded(values):
+    if not np.isfinite(values).all():
+        raise ValueError("y is too large: a number made from it overflows")
+    return values
+
+
+def _at(kernel, T, compute):
+    """compute(T), with errors that speak of T."""
+    T = as_sequence(T, "T")
+    try:
+        return check.finite(compute(T), "kernel")
+    except ValueError as error:
+        kernel._prepare(T, "T")              # says what T must be
+        raise ValueError(f"T does not suit the points X: {error}"
+                         ) from None
+
+
+# %% [7] Fine print
+def _indices(index, n, name):
+    index = check.plain_array(index, name)
+    if index.size == 0:
+        index = index.astype(int)
+    if (index.ndim != 1 or index.dtype.kind not in "iu"
+            or not ((0 <= index) & (index < n)).all()):
+        raise ValueError(f"{name} must be a list of whole numbers from 0 "
+                         f"to {n - 1} that index points, got {index!r}")
+    return check.frozen(index)
+
+
+def _partition(folds, n, held=()):
+    if not np.iterable(folds):
+        raise ValueError("folds must be a list of lists of indices, got "
+                         f"{folds!r}")
+    folds = tuple(_indices(F, n, "folds") for F in folds)
+    used = np.bincount(np.concatenate([*folds, held]).astype(int),
+                       minlength=n)
+    if (used != 1).any() or not all(map(len, folds)):
+        raise ValueError("folds must not be empty and must have each point "
+                         "once, but those of the test set never")
+    return folds
+
+
+def _split(n, folds, test, rng):
+    """Indices of the folds and of the test set."""
+    drawn, counted = isinstance(folds, Real), isinstance(test, Real)
+    if drawn and rng is None:
+        raise ValueError("rng must be a seed or a numpy Generator, to draw "
+                         "the folds and the test set")
+    order = check.generator(rng).permutation(n) if drawn else np.arange(n)
+    held = (order[:check.whole(test, "test")] if counted
+            else _indices(test, n, "test"))
+    rest = order[~np.isin(order, held)]
+    if len(rest) < 2 or len(rest) + len(held) != n or (
+            counted and test and not drawn):
+        raise ValueError(f"test must leave at least 2 of {n} points, name "
+                         "none twice, and be a list where folds are")
+    if drawn:
+        m = check.whole(folds, "folds", 2)
+        if m > len(rest):
+            raise ValueError(f"folds must be at most the {len(rest)} "
+                             f"training points, got {m}")
+        folds = tuple(map(check.frozen, np.array_split(rest, m)))
+    elif len(folds := _partition(folds, n, held)) < 2:
+        raise ValueError("folds must be at least 2")
+    return folds, check.frozen(held)
+
+
+# %% [8] Fine print
+def _maps(kernels, X):
+    """The map Φ of each kernel, for one copy of the points."""
+    one = isinstance(kernels, Kernel) or not np.iterable(kernels)
+    kernels = (kernels,) if one else tuple(kernels)
+    if not kernels:
+        raise ValueError("kernels must be a kernel or a list of kernels, "
+                         "got an empty list")
+    first = Features(kernels[0], X, "X", "kernels")
+    return [Features(k, first, "X", "kernels") for k in kernels]
+
+
+def _slopes(derivatives, n):
+    if not np.iterable(derivatives):
+        raise ValueError("derivatives must be a list of arrays, got "
+                         f"{derivatives!r}")
+    slopes = [as_points(D, "derivatives") for D in derivatives]
+    for D in slopes:
+        if D.shape != (n, n) or not np.allclose(
+                D, D.T, rtol=1e-8, atol=1e-8 * np.abs(D).max()):
+            raise ValueError(f"derivatives must be symmetric ({n}, {n}) "
+                             f"arrays, got shape {D.shape}")
+    return slopes
+
+
+# %% [9] A linear smoother
 def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     """The matrix S = K (K + λI)⁻¹ that turns data into fitted values
     (:prf:ref:`prop-ridge-smoother`).
@@ -166,14 +264,12 @@ def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     array([[0.8, 0. ],
            [0. , 0.8]])
     """
-    _space(kernel)
     lam = _penalty(lam)
-    d, U, size = _spectrum(kernel(as_sequence(X)))
-    _check_visible(lam, size, least=d[0])
+    d, U = _eigen(Features(kernel, X).gram(), lam)
     return (U * (d / (d + lam))) @ U.T
 
 
-# %% [6] How many parameters does it have?
+# %% [10] How many parameters does it have?
 def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     """The trace Σ d_j / (d_j + λ) of the smoother matrix
     (:prf:ref:`def-ridge-df`).
@@ -195,14 +291,12 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     >>> degrees_of_freedom(Gaussian(1.0), [0.0, 100.0], 0.25)
     1.6
     """
-    _space(kernel)
     lam = _penalty(lam)
-    d, _, size = _spectrum(kernel(as_sequence(X)))
-    _check_visible(lam, size, least=d[0])
+    d, _ = _eigen(Features(kernel, X).gram(), lam)
     return float(np.sum(d / (d + lam)))
 
 
-# %% [7] Every $\lambda$ from one eigendecomposition
+# %% [11] Every $\lambda$ from one eigendecomposition
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgePath:
     """Ridge fits for many penalties (:prf:ref:`prop-ridge-smoother`).
@@ -240,47 +334,20 @@ class RidgePath:
 
     def function(self, j: int) -> RKHSFunction:
         """The fit for ``lams[j]``."""
-        return RKHSFunction(self.kernel, self.points,
-                            self.weights[_place(j, len(self.lams))])
+        L = len(self.lams)
+        if (j := check.whole(j, "j", -L)) >= L:
+            raise ValueError(f"j must be below {L}, the number of "
+                             f"penalties, got {j}")
+        return RKHSFunction(self.kernel, self.points, self.weights[j])
 
     def __call__(self, T) -> np.ndarray:
         """The values of all fits at the points T, an (L, m) array."""
-        return _at(self.kernel, T, lambda T: gram_dot(
-            self.kernel, T, self.points, self.weights.T)).T
+        Phi = Features(self.kernel, self.points)
+        Psi = Features(self.kernel, T, "T")
+        return check.finite(Psi.dot(self.weights.T, Phi), "kernel").T
 
 
-# %% [8] Every $\lambda$ from one eigendecomposition
-def _place(j, L):
-    if not (isinstance(j, (int, np.integer)) and -L <= j < L):
-        raise ValueError(f"j must be the index of one of the {L} "
-                         f"penalties, got {j!r}")
-    return j
-
-
-def _at(kernel, T, compute):
-    """compute(T), with errors that speak of T."""
-    T = as_sequence(T, "T")
-    try:
-        return check.finite(compute(T), "kernel")
-    except ValueError as error:
-        kernel._prepare(T, "T")              # says what T must be
-        raise ValueError(f"T does not suit the points X: {error}"
-                         ) from None
-
-
-def _shrinkage(d, size, lams, name="lams"):
-    """The numbers λ / (d_j + λ), a row for each λ."""
-    _check_visible(lams.min(), size, name, d[0])
-    return lams[:, None] / (d + lams[:, None])
-
-
-def _lengths(rows):
-    peak = np.abs(rows).max(axis=1, keepdims=True)
-    peak[peak == 0] = 1.0
-    return peak[:, 0] * np.sqrt(np.sum((rows / peak) ** 2, axis=1))
-
-
-# %% [9] Every $\lambda$ from one eigendecomposition
+# %% [12] Every $\lambda$ from one eigendecomposition
 def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     """Kernel ridge regression for many penalties, from one
     eigendecomposition (:prf:ref:`prop-ridge-smoother`).
@@ -307,66 +374,35 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     array([[0.5 , 1.  ],
            [0.75, 1.5 ]])
     """
-    X, y = _data(kernel, X, y)
+    Phi, y = _data(kernel, X, y)
     lams = check.positives(lams, "lams")
-    points = RKHSFunction(kernel, X, np.zeros(len(y))).points
-    d, U, size = _spectrum(kernel(points))
-    c = _shrinkage(d, size, lams)
+    d, U = _eigen(Phi.gram(), lams.min(), "lams")
+    lam = lams[:, None]
+    c = lam / (d + lam)                      # the eigenvalues of R_λ
     with np.errstate(over="ignore", invalid="ignore"):
         z = U.T @ y
-        residuals = _weights((c * z) @ U.T)
-        weights = _weights(residuals / lams[:, None])
-        norms = _weights(_lengths(np.sqrt(d) * (c * z / lams[:, None])))
-        left_out = _weights(residuals / (c @ (U**2).T))
-    arrays = (weights, residuals, left_out,
-              np.sum(d / (d + lams[:, None]), axis=1), norms)
-    return RidgePath(kernel, points, lams, *map(check.frozen, arrays))
+        r = (c * z) @ U.T
+        arrays = (r / lam, r, r / (c @ (U**2).T),
+                  np.sum(d / (d + lam), axis=1),
+                  np.hypot.reduce(np.sqrt(d) * (z / (d + lam)), axis=1,
+                                  initial=0.0))
+    return RidgePath(kernel, Phi.points, lams,
+                     *(check.frozen(_bounded(a)) for a in arrays))
 
 
-# %% [10] The code
-def _indices(index, n, name, least=1):
-    index = check.plain_array(index, name)
-    if index.shape == (0,) and least == 0:
-        index = index.astype(int)
-    elif index.ndim != 1 or not index.size or index.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be a list of whole numbers that "
-                         f"index points, got {index!r}")
-    elif index.min() < 0 or index.max() >= n:
-        raise ValueError(f"{name} must have indices from 0 to {n - 1}, got "
-                         f"{index.min()} to {index.max()}")
-    return check.frozen(index)
-
-
-def _partition(folds, n, held=()):
-    if isinstance(folds, (str, dict)) or not hasattr(folds, "__len__"):
-        raise ValueError("folds must be a list of lists of indices, got "
-                         f"{folds!r}")
-    folds = tuple(_indices(fold, n, "folds") for fold in folds)
-    used = np.bincount(np.concatenate([*folds, held]).astype(int),
-                       minlength=n)
-    if (used != 1).any():
-        i = np.argmax(used != 1)
-        raise ValueError("folds must have each point once (and no point of "
-                         f"the test set), but have point {i} {used[i]} "
-                         "times")
-    return folds
-
-
-# %% [11] The code
+# %% [13] Leaving points out without fitting again
 def _left_out(y, U, c, folds, name="lams"):
-    """The errors of all folds for one row c of shrinkage factors."""
+    """The errors e_F = R_FF⁻¹ r_F of all folds, where R = U diag(c) U'."""
     r, W = U @ (c * (U.T @ y)), U * np.sqrt(c)
     e = np.empty(len(y))
     for F in folds:
-        factor = _cholesky(W[F] @ W[F].T, 0.0)
-        if factor is None:
-            raise ValueError(f"{name} must be larger: 1 - S is singular "
-                             "up to rounding")
-        e[F] = cho_solve(factor, r[F], check_finite=False)
+        R_FF = _cholesky(W[F] @ W[F].T, 0.0, f"{name} must be larger: "
+                         "1 - S is singular up to rounding")
+        e[F] = cho_solve(R_FF, r[F], check_finite=False)
     return e
 
 
-# %% [12] The code
+# %% [14] Leaving points out without fitting again
 def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
     """Errors at the points of each fold of a fit to all other points,
     without fitting again (:prf:ref:`thm-ridge-fold`).
@@ -387,16 +423,14 @@ def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
         y_i - f(x_i), where f is the ridge fit to the points outside the
         fold of i.
     """
-    X, y = _data(kernel, X, y)
-    lams = np.array([_penalty(lam)])
+    (Phi, y), lam = _data(kernel, X, y), _penalty(lam)
     folds = _partition(folds, len(y))
-    d, U, size = _spectrum(kernel(X))
-    c = _shrinkage(d, size, lams, "lam")[0]
+    d, U = _eigen(Phi.gram(), lam)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _weights(_left_out(y, U, c, folds, "lam"))
+        return _bounded(_left_out(y, U, lam / (d + lam), folds, "lam"))
 
 
-# %% [13] The code
+# %% [15] Leaving points out without fitting again
 def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     """Leave-one-out residuals r_i / (1 - S_ii), without fitting again
     (:prf:ref:`cor-ridge-loo`).
@@ -421,15 +455,14 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     >>> leave_one_out(Gaussian(1.0), [0.0, 100.0], [3.0, 5.0], 0.1)
     array([3., 5.])
     """
-    X, y = _data(kernel, X, y)
-    lams = np.array([_penalty(lam)])
-    d, U, size = _spectrum(kernel(X))
-    c = _shrinkage(d, size, lams, "lam")[0]
+    (Phi, y), lam = _data(kernel, X, y), _penalty(lam)
+    d, U = _eigen(Phi.gram(), lam)
+    c = lam / (d + lam)                      # the eigenvalues of R_λ
     with np.errstate(over="ignore", invalid="ignore"):
-        return _weights(U @ (c * (U.T @ y)) / (U**2 @ c))
+        return _bounded(U @ (c * (U.T @ y)) / (U**2 @ c))
 
 
-# %% [14] Choosing $\lambda$ and the width
+# %% [16] Choosing $\lambda$ and the width
 def _tridiagonal(K):
     """The diagonals of T = Q'KQ, and functions for Q'B and QB."""
     n = len(K)
@@ -451,18 +484,14 @@ def _tridiagonal(K):
 def _all_weights(K, y, lams):
     """The weights (K + λI)⁻¹ y, a column for each λ."""
     d, e, transposed, forward = _tridiagonal(K)
-    size = _size(K)
-    _check_visible(lams.min(), size, "lams")
-    if size > 0:                             # T has the eigenvalues of K
-        least = size * eigvalsh_tridiagonal(
-            d / size, e / size, select="i", select_range=(0, 0))[0]
-        if least < -1e-8 * size:
-            raise ValueError("kernel must be positive definite, but its "
-                             f"Gram matrix has the eigenvalue {least:.6g}")
-        _check_visible(lams.min(), size, "lams", max(least, 0.0))
-    b, off = transposed(y[:, None])[:, 0], np.append(e, 0.0)
+    unit = (size := _size(K)) or 1.0
+    least = unit * eigvalsh_tridiagonal(      # T has the eigenvalues of K
+        d / unit, e / unit, select="i", select_range=(0, 0))[0]
+    _no_negative(least, size)
+    _check_visible(lams.min(), size, "lams", max(least, 0.0))
     if len(K) == 1:
         return y / (d + lams[None])
+    b, off = transposed(y[:, None])[:, 0], np.append(e, 0.0)
     try:
         return forward(np.column_stack([
             solveh_banded([d + lam, off], b, lower=True) for lam in lams]))
@@ -472,7 +501,7 @@ def _all_weights(K, y, lams):
                          ) from None
 
 
-# %% [15] Choosing $\lambda$ and the width
+# %% [17] Choosing $\lambda$ and the width
 def _errors_again(K, y, lams, folds):
     """Sums of squared errors, one fit of all λ for each fold."""
     total = np.zeros(len(lams))
@@ -485,8 +514,8 @@ def _errors_again(K, y, lams, folds):
 
 def _errors_at_once(K, y, lams, folds):
     """The same, from the eigendecomposition of the whole."""
-    d, U, size = _spectrum(K)
-    c = _shrinkage(d, size, lams)
+    d, U = _eigen(K, lams.min(), "lams")
+    c = lams[:, None] / (d + lams[:, None])
     if len(folds) == len(y):
         left_out = ((c * (U.T @ y)) @ U.T) / (c @ (U**2).T)
     else:
@@ -494,7 +523,7 @@ def _errors_at_once(K, y, lams, folds):
     return np.sum(left_out**2, axis=1)
 
 
-# %% [16] Choosing $\lambda$ and the width
+# %% [18] Choosing $\lambda$ and the width
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation:
     """What cross-validation found (:prf:ref:`alg-ridge-cv`).
@@ -539,70 +568,6 @@ class CrossValidation:
                 f"error={self.errors.min():.6g})")
 
 
-# %% [17] Choosing $\lambda$ and the width
-def _split(n, folds, test, rng):
-    """Indices of the folds and of the test set."""
-    counted, drawn = isinstance(test, Real), isinstance(folds, Real)
-    if drawn and rng is None:
-        raise ValueError("rng must be a seed or a numpy Generator, to draw "
-                         "the folds and the test set")
-    if counted and not (check.whole(test, "test", 0) <= n - 2 if drawn
-                        else test == 0):
-        raise ValueError(f"test must leave at least 2 of {n} points, and "
-                         "be a list of indices where folds are, got "
-                         f"{test}")
-    order = check.generator(rng).permutation(n) if drawn else np.arange(n)
-    if counted:
-        held, rest = order[:int(test)], order[int(test):]
-    else:
-        held = _indices(test, n, "test", 0)
-        rest = order[~np.isin(order, held)]
-        if len(np.unique(held)) < len(held) or len(rest) < 2:
-            raise ValueError("test must name points once, and leave at "
-                             "least 2")
-    if not drawn:
-        folds = _partition(folds, n, held)
-        if len(folds) < 2:
-            raise ValueError("folds must be at least 2")
-        return folds, check.frozen(held)
-    m = check.whole(folds, "folds", 2)
-    if m > len(rest):
-        raise ValueError(f"folds must be at most the {len(rest)} training "
-                         f"points, got {m}")
-    return (tuple(map(check.frozen, np.array_split(rest, m))),
-            check.frozen(held))
-
-
-# %% [18] Choosing $\lambda$ and the width
-def _list_of_kernels(kernels):
-    kernels = ((kernels,) if isinstance(kernels, Kernel)
-               or not hasattr(kernels, "__len__") else tuple(kernels))
-    if not kernels:
-        raise ValueError("kernels must be a kernel or a list of kernels, "
-                         "got an empty list")
-    for kernel in kernels:
-        try:
-            _space(kernel)
-        except ValueError as error:
-            raise ValueError(f"kernels: {error}") from None
-    return kernels
-
-
-def _all_errors(kernels, X, y, lams, folds):
-    """Mean squared errors, a row for each kernel."""
-    method = _errors_again if len(folds) <= 8 else _errors_at_once
-    with np.errstate(over="ignore", invalid="ignore"):
-        errors = np.array([method(k(X), y, lams, folds)
-                           for k in kernels]) / len(y)
-    return check.frozen(_errors(errors))
-
-
-def _errors(values):
-    if not np.isfinite(values).all():
-        raise ValueError("y is too large: the squared errors overflow")
-    return values
-
-
 # %% [19] Choosing $\lambda$ and the width
 def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                    folds=5, test=0, rng=None) -> CrossValidation:
@@ -619,6 +584,7 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
     test : int, or list of indices
         How many points to hold out for the test, or which.
     rng : seed or numpy.random.Generator, to draw folds and test set
+        None draws others each time.
 
     Returns
     -------
@@ -634,24 +600,25 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
     >>> found.errors.shape, len(found.train), len(found.test)
     ((2, 2), 15, 5)
     """
-    kernels = _list_of_kernels(kernels)
-    X, y = _data(kernels[0], X, y)
-    lams = check.positives(lams, "lams")
-    folds, test = _split(len(y), folds, test, rng)
+    maps, lams = _maps(kernels, X), check.positives(lams, "lams")
+    n = len(maps[0])
+    y = check.vector(y, "y", n)
+    folds, test = _split(n, folds, test, check.generator(rng))
     train = np.sort(np.concatenate(folds))
-    points, values = _take(X, train), y[train]
     inside = [np.searchsorted(train, F) for F in folds]
-    errors = _all_errors(kernels, points, values, lams, inside)
-    best, j = np.unravel_index(errors.argmin(), errors.shape)
-    f = ridge(kernels[best], points, values, float(lams[j]))
-    test_error = None
-    if len(test):
-        with np.errstate(over="ignore"):
-            test_error = float(_errors(np.mean(
-                (y[test] - f(_take(X, test))) ** 2)))
+    sums = _errors_again if len(folds) <= 8 else _errors_at_once
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors = _bounded(np.array([
+            sums(Phi[train].gram(), y[train], lams, inside)
+            for Phi in maps]) / len(train))
+        best, j = np.unravel_index(errors.argmin(), errors.shape)
+        Phi, lam = maps[best], float(lams[j])
+        f = ridge(Phi.kernel, Phi[train].points, y[train], lam)
+        test_error = None if len(test) == 0 else float(_bounded(
+            np.mean((y[test] - Phi[test].sample(f)) ** 2)))
     return CrossValidation(
-        kernels, lams, errors, kernels[best], float(lams[j]), f,
-        test_error, check.frozen(train), test, folds)
+        tuple(Psi.kernel for Psi in maps), lams, check.frozen(errors),
+        Phi.kernel, lam, f, test_error, check.frozen(train), test, folds)
 
 
 # %% [20] The Bayesian view
@@ -687,22 +654,22 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     (array([1., 0.]), array([[0.5, 0. ],
            [0. , 1. ]]))
     """
-    X, y = _data(kernel, X, y)
-    noise = _penalty(noise, "noise")
-    L, _ = factor = _factor(kernel(X), noise, "noise")
-    T = as_sequence(T, "T")
-    cross = _at(kernel, T, lambda T: kernel(X, T))
+    (Phi, y), noise = _data(kernel, X, y), check.positive(noise, "noise")
+    Psi = Features(kernel, T, "T")
+    K_tx, K_tt = (check.finite(K, "kernel")
+                  for K in (Psi.gram(Phi), Psi.gram()))
+    L, _ = factor = _factor(Phi.gram(), noise, "noise")
+    V = solve_triangular(L, K_tx.T, lower=True)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = cross.T @ cho_solve(factor, y)
-    V, prior = solve_triangular(L, cross, lower=True), kernel(T)
-    covariance = prior - V.T @ V
+        mean = _bounded(K_tx @ cho_solve(factor, y))
+    covariance = K_tt - V.T @ V
     # No variance is negative: rounding where the posterior is sure.
     variance = np.maximum(covariance.diagonal(), 0.0)
     np.fill_diagonal(covariance, variance)
-    i = np.argmin(variance - 4 * _EPS * prior.diagonal())
-    check.certain(variance[i], 4 * _EPS * prior[i, i],
+    i = np.argmin(variance - 4 * _EPS * K_tt.diagonal())
+    check.certain(variance[i], 4 * _EPS * K_tt[i, i],
                   f"the variance at point {i} of T")
-    return _weights(mean), covariance
+    return mean, covariance
 
 
 # %% [21] Choosing parameters by the evidence
@@ -760,40 +727,19 @@ def log_marginal_likelihood(kernel: Kernel, X, y, noise: float, *,
     >>> round(log_marginal_likelihood(Gaussian(1.0), [0.0], [0.0], 1.0), 6)
     -1.265512
     """
-    X, y = _data(kernel, X, y)
-    n, noise = len(y), _penalty(noise, "noise")
-    slopes = _slopes(derivatives, n)
+    (Phi, y), noise = _data(kernel, X, y), check.positive(noise, "noise")
+    n, slopes = len(y), _slopes(derivatives, len(y))
     if slopes and not return_gradient:
         raise ValueError("derivatives are for return_gradient=True")
-    L, _ = factor = _factor(kernel(X), noise, "noise")
+    L, _ = factor = _factor(Phi.gram(), noise, "noise")
     with np.errstate(over="ignore", invalid="ignore"):
-        alpha = _weights(cho_solve(factor, y))
+        alpha = cho_solve(factor, y)
         half = solve_triangular(L, y, lower=True)
-        value = -(half @ half + n * np.log(2 * np.pi)) / 2
-        value = _evidence(value - np.sum(np.log(L.diagonal())))
+        value = float(_bounded(-half @ half / 2 - np.log(L.diagonal()).sum()
+                               - n / 2 * np.log(2 * np.pi)))
         if not return_gradient:
-            return float(value)
+            return value
         P = cho_solve(factor, np.eye(n))
-        gradient = [alpha @ alpha - np.trace(P)]
-        gradient += [alpha @ D @ alpha - np.sum(P * D) for D in slopes]
-    return float(value), _evidence(np.array(gradient) / 2)
-
-
-# %% [23] Choosing parameters by the evidence
-def _evidence(value):
-    if not np.isfinite(value).all():
-        raise ValueError("y is too large: its log density overflows")
-    return value
-
-
-def _slopes(derivatives, n):
-    if not hasattr(derivatives, "__len__"):
-        raise ValueError("derivatives must be a list of arrays, got "
-                         f"{derivatives!r}")
-    slopes = [as_points(D, "derivatives") for D in derivatives]
-    for D in slopes:
-        if D.shape != (n, n) or not np.allclose(
-                D, D.T, rtol=1e-8, atol=1e-8 * np.abs(D).max()):
-            raise ValueError(f"derivatives must be symmetric ({n}, {n}) "
-                             f"arrays, got shape {D.shape}")
-    return slopes
+        gradient = [alpha @ dC @ alpha - np.sum(P * dC)
+                    for dC in (np.eye(n), *slopes)]
+    return value, _bounded(np.array(gradient) / 2)

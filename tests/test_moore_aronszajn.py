@@ -1400,3 +1400,15 @@ def test_pairs_have_one_length_and_enough_points():
         paired(Gaussian(1.0), 3, [1.0], ["a"])
     with pytest.raises(ValueError, match="^Y must"):
         paired(Gaussian(1.0), Gaussian(1.0), [1.0], ["a"])
+
+
+def test_a_gram_matrix_asks_a_function_once_for_each_pair():
+    """def-synthesis: Φ*Φ is symmetric; a sample of the mirrored pairs is asked again."""
+    calls = []
+    k = FunctionKernel(lambda s, t: calls.append(1) or min(s, t))
+    n = 300
+    K = Features(k, list(range(1, n + 1))).gram()
+    assert np.array_equal(K, np.minimum.outer(np.arange(1.0, n + 1), np.arange(1.0, n + 1)))
+    assert len(calls) < 0.6 * n * n
+    with pytest.raises(ValueError, match="symmetric"):
+        Features(FunctionKernel(lambda s, t: s - 2 * t), list(range(n))).gram()
