@@ -346,7 +346,7 @@ def test_bad_input_to_inner_products_and_distances(function):
     with pytest.raises(ValueError, match="dimension 1"):
         function(RKHSFunction(k, [1.0], [1.0]), mu)
     for points in ([1.0, 2.0], [[0.0, 1.0, 2.0]] * 2):
-        with pytest.raises(ValueError, match="^nu does not suit mu"):
+        with pytest.raises(ValueError, match="^nu must be in dimension 2"):
             function(f, RKHSFunction(k, points, [1.0, 1.0]))
     with pytest.raises(ValueError, match="too large"):
         embedding_inner(RKHSFunction(k, [[0.0, 0.0]] * 40, np.full(40, 1e308)), mu)
