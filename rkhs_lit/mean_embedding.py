@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 361fc7fdb8211db1
+# Cells: 5e02e71ba1f976ea
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -70,6 +70,7 @@ def _bell(sigma, A, D):
 
 # %% [4] Fine print
 def _covariance_matrix(covariance, d):
+    """The (d, d) matrix that the argument stands for, read-only."""
     S = check.real_array(covariance, "covariance")
     S = S * np.eye(d) if S.ndim == 0 else S
     if S.shape != (d, d):
@@ -263,8 +264,8 @@ def embedding_error(kernel: Kernel, X) -> float:
     n = len(Phi)
     if n < 2:
         raise ValueError("X must hold at least two points")
-    # Features less one vector, at the same distances, of size one.
-    c, Phi = Features(kernel._about(Phi.points), Phi).unit()
+    near = kernel._about(Phi.points)     # features at the same distances
+    c, Phi = (Phi if near == kernel else Features(near, Phi)).unit()
     k = Phi.diag()
 
     def visit(total, i, j):
