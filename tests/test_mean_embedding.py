@@ -422,6 +422,15 @@ def test_for_the_linear_kernel_it_is_the_standard_error_of_the_mean():
                       rtol=1e-12)
 
 
+def test_far_from_the_origin_the_standard_error_is_as_exact():
+    """eq-error-positive: a vector taken from all features changes no distance."""
+    X = 1e8 + sample(50, 3)
+    wanted = X.var(axis=0, ddof=1).sum() / 50
+    for kernel in (Linear(), 0.5 * Linear() + 0.5 * Linear()):
+        # Without the shift all digits are lost: squares are 1e16 and errors of them 1.
+        assert np.isclose(embedding_error(kernel, X), wanted, rtol=1e-12)
+
+
 def test_large_samples_go_in_tiles():
     """prop-error-estimate without the Gram matrix, with the same number."""
     X = sample(3000)
