@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5e02e71ba1f976ea
+# Cells: 104015efe4c24f15
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -267,10 +267,11 @@ def embedding_error(kernel: Kernel, X) -> float:
     near = kernel._about(Phi.points)     # features at the same distances
     c, Phi = (Phi if near == kernel else Features(near, Phi)).unit()
     k = Phi.diag()
+    half = k / 2
 
     def visit(total, i, j):
-        half = np.add.outer(k[i], k[j]) / 2 - Phi.tile(i, j)
-        total += half.sum() if i == j else 2 * half.sum()
+        part = np.sum(np.add.outer(half[i], half[j]) - Phi.tile(i, j))
+        total += part if i == j else 2 * part
 
     total = float(reduce_tiles(visit, lambda: np.zeros(1), n)[0])
     # total = n Σ |k_i|² - |Σ k_i|², and neither it nor |Σ k_i|² can be
