@@ -14,11 +14,13 @@ from rkhs_lit import (
     Delta,
     Exponential,
     FeatureKernel,
+    Features,
     FunctionKernel,
     Gaussian,
     GaussianEmbedding,
     Laplace,
     Linear,
+    Mapped,
     Matern,
     Pairs,
     Polynomial,
@@ -346,7 +348,7 @@ def test_bad_input_to_inner_products_and_distances(function):
     with pytest.raises(ValueError, match="dimension 1"):
         function(RKHSFunction(k, [1.0], [1.0]), mu)
     for points in ([1.0, 2.0], [[0.0, 1.0, 2.0]] * 2):
-        with pytest.raises(ValueError, match="^nu does not suit mu"):
+        with pytest.raises(ValueError, match="^nu must be in dimension 2"):
             function(f, RKHSFunction(k, points, [1.0, 1.0]))
     with pytest.raises(ValueError, match="too large"):
         embedding_inner(RKHSFunction(k, [[0.0, 0.0]] * 40, np.full(40, 1e308)), mu)
@@ -420,6 +422,15 @@ def test_for_the_linear_kernel_it_is_the_standard_error_of_the_mean():
                       rtol=1e-12)
 
 
+def test_far_from_the_origin_the_standard_error_is_as_exact():
+    """eq-error-positive: a vector taken from all features changes no distance."""
+    X = 1e8 + sample(50, 3)
+    wanted = X.var(axis=0, ddof=1).sum() / 50
+    for kernel in (Linear(), 0.5 * Linear() + 0.5 * Linear()):
+        # Without the shift all digits are lost: squares are 1e16 and errors of them 1.
+        assert np.isclose(embedding_error(kernel, X), wanted, rtol=1e-12)
+
+
 def test_large_samples_go_in_tiles():
     """prop-error-estimate without the Gram matrix, with the same number."""
     X = sample(3000)
@@ -491,6 +502,30 @@ def test_the_distance_is_the_largest_error_of_an_average():
     for seed in range(20):
         f = RKHSFunction(k, sample(6, 1, seed)[:, 0], sample(6, 1, seed + 50)[:, 0])
         assert abs(f(X).mean() - embedding_inner(f, mu)) <= norm(f) * distance * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e307])
+def test_eight_digits_of_a_kernel_are_enough_at_every_scale(scale):
+    """prop-error-estimate: a sum below zero within 1e-8 of the kernel's size is rounding."""
+    def flawed(by):
+        return FunctionKernel(lambda s, t: scale * (1.0 if s == t else 1.0 + by))
+
+    assert embedding_error(flawed(1e-9), [1, 2, 3]) == 0
+    with pytest.raises(ValueError, match="kernel must be positive definite"):
+        embedding_error(flawed(1e-7), [1, 2, 3])
+
+
+def test_points_are_looked_at_once():
+    """def-synthesis: a map Φ that was made before is used as it is, with the same numbers."""
+    calls = []
+    k = Mapped(Gaussian(1.0), lambda X: calls.append(len(X)) or np.asarray(X))
+    X = sample(6)
+    Phi = Features(k, X)
+    assert np.array_equal(mean_embedding(k, Phi).weights, np.full(6, 1 / 6))
+    verdict = is_characteristic(k, Phi)
+    assert calls == [6]
+    assert np.array_equal(verdict.p, is_characteristic(k, X).p) and len(calls) == 2
+    assert embedding_error(k, Phi) == embedding_error(Gaussian(1.0), X)
 
 
 def test_bad_input_to_embedding_error():
