@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: e728e3f4bb4f48ae
+# Cells: eb1982389d662a6e
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -275,8 +275,8 @@ def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
     _expect(B, "B", RKHSOperator)
     _fits(A.Phi, B.Phi, "A", "B")
     _fits(A.Psi, B.Psi, "A", "B")
-    e, U, V = _units(A, B)
-    return _grown(_trace(U, V), e)
+    (a, U), (b, V) = _units(A, B)
+    return _grown(_trace(U, V), a + b)
 
 
 # %% [6] Fine print
@@ -391,20 +391,15 @@ def _unit_weights(W):
     return e, LowRank(np.ldexp(W.U, -u), np.ldexp(W.V, u - e), d)
 
 
-def _unit_maps(*maps):
-    """log2 c, and the maps for k / c, with the largest c of them."""
-    c = max(Phi.unit()[0] for Phi in maps)
-    return math.log2(c), [Features(1 / c * Phi.kernel, Phi) for Phi in maps]
-
-
-def _units(A, B):
-    """e, U and V of size one with ⟨A, B⟩ = 2^e ⟨U, V⟩."""
-    (a, V), (b, W) = _unit_weights(A.weights), _unit_weights(B.weights)
-    c, Phi = _unit_maps(A.Phi, B.Phi)
-    d, Psi = _unit_maps(A.Psi, B.Psi)
-    U = _operator(Phi[0], V, Psi[0])
-    return a + b + c + d, U, (
-        U if A is B else _operator(Phi[1], W, Psi[1]))
+def _units(*operators):
+    """Numbers e and operators U of size one with A = 2^e U; the kernels
+    of all U are divided by the same c and d."""
+    c = max(A.Phi.unit()[0] for A in operators)
+    d = max(A.Psi.unit()[0] for A in operators)
+    for A in operators:
+        e, W = _unit_weights(A.weights)
+        yield e + (math.log2(c) + math.log2(d)) / 2, RKHSOperator(
+            1 / c * A.k, A.Phi, 1 / d * A.l, A.Psi, W)
 
 
 @_FREE
@@ -628,14 +623,14 @@ def hs_norm(A: RKHSOperator) -> float:
         up to a thousand points, by way of :prf:ref:`thm-operator-core`.
     """
     _expect(A, "A", RKHSOperator)
-    e, U, _ = _units(A, A)
+    e, U = next(_units(A))
     square, bound = float(_trace(U, U)), _bound(U) ** 2
     if square < -1e-8 * bound:
         raise ValueError("A must have positive definite kernels, but its "
                          "squared norm is negative")
     if square > 1e-9 * bound or max(len(A.X), len(A.Y)) > DENSE:
-        return _grown(max(square, 0.0) ** 0.5, e / 2)
-    return _grown(np.linalg.norm(operator_core(U)), e / 2)
+        return _grown(max(square, 0.0) ** 0.5, e)
+    return _grown(np.linalg.norm(operator_core(U)), e)
 
 
 # %% [15] Many points
@@ -700,13 +695,13 @@ def op_norm(A: RKHSOperator) -> float:
         Lanczos' method, which stores no Gram matrix.
     """
     _expect(A, "A", RKHSOperator)
-    e, U, _ = _units(A, A)
+    e, U = next(_units(A))
     if _thin(U.weights) or max(len(A.X), len(A.Y)) <= DENSE:
         core = operator_core(U)
         largest = svdvals(core)[0] if core.size else 0.0
     else:
         largest = math.sqrt(lanczos(U)[0])
-    return _grown(largest, e / 2)
+    return _grown(largest, e)
 
 
 # %% [17] From a sample
@@ -762,16 +757,15 @@ def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
         raise ValueError("A must map a space to itself, got "
                          f"{A.l} -> {A.k}")
     lam = check.positive(lam, "lam")
-    Phi, Psi, (P, Q) = A.Phi, A.Psi, _factors(A)
+    Phi, Psi, (P, Q) = A.Phi, A.Psi, _factors(A)  # A = (Φ P) (Ψ Q)*
     M = Q.T @ _dot(Psi, P, Phi)
-    if not isinstance(f, RKHSOperator):
-        c = _solved(M, Q.T @ _sampled(Psi, f, "f"), lam, P is Q)
-        if _same_points(f.points, A.X):
-            Phi = f.features
-        return (f - Phi @ (P @ c)) / lam
-    _fits(Psi, f.Phi, "A", "f")
-    W = f.weights
-    U = W.U if _thin(W) else np.asarray(W)
-    Pc = P @ _solved(M, Q.T @ _dot(Psi, U, f.Phi), lam, P is Q)
-    return (f - _operator(Phi, LowRank(Pc, W.V) if _thin(W) else Pc,
-                          f.Psi)) / lam
+    if isinstance(f, RKHSOperator):
+        _fits(Psi, f.Phi, "A", "f")
+        U, V = (f.weights.U, f.weights.V) if _thin(f.weights) else (
+            np.asarray(f.weights), None)
+        c = P @ _solved(M, Q.T @ _dot(Psi, U, f.Phi), lam, P is Q)
+        W = c if V is None else LowRank(c, V)
+        return (f - _operator(Phi, W, f.Psi)) / lam
+    c = P @ _solved(M, Q.T @ _sampled(Psi, f, "f"), lam, P is Q)
+    Phi = f.features if _same_points(f.points, A.X) else Phi
+    return (f - Phi @ c) / lam
