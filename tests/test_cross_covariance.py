@@ -363,6 +363,11 @@ def test_rank_one_terms_of_opposite_sizes():
         for measure in (hs_norm, op_norm):
             assert np.isclose(measure(A), 2 * norm(f) * norm(g), rtol=1e-9,
                               atol=0)
+    # 1e-100 d ⊗ 1e-100 d beside 0 ⊗ 1e200 d, for a unit vector d.
+    A = RKHSOperator(Delta(), ["d"], Delta(), ["d"],
+                     LowRank([[1e-100, 0.0]], [[1e-100, 1e200]]))
+    for measure in (hs_norm, op_norm):
+        assert np.isclose(measure(A), 1e-200, rtol=1e-9, atol=0)
 
 
 def test_norm_of_a_difference_keeps_its_digits():
