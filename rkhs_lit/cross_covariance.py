@@ -4,12 +4,13 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: eb1982389d662a6e
+# Cells: 1a4e7b385489043a
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
 import warnings
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
 
@@ -23,8 +24,11 @@ from rkhs_lit.moore_aronszajn import Features, RKHSFunction, paired
 
 
 # %% [2] The type `RKHSOperator`
-# For results that are checked when they are complete.
-_FREE = np.errstate(over="ignore", invalid="ignore")
+@contextmanager
+def _free():
+    """No warnings, for results that are checked when complete."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        yield
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +84,7 @@ class LowRank:
     def T(self):
         return LowRank(self.V, self.U, self.diagonal)
 
-    @_FREE
+    @_free()
     def __matmul__(self, B):
         B = check.plain_array(B, "B")
         WB = self.U @ (self.V.T @ B)
@@ -99,7 +103,7 @@ class LowRank:
 
     __rmul__ = __mul__
 
-    @_FREE
+    @_free()
     def __truediv__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
@@ -157,7 +161,7 @@ class RKHSOperator:
         return (f"RKHSOperator({self.l} -> {self.k}, n={len(self.X)}, "
                 f"m={len(self.Y)})")
 
-    @_FREE
+    @_free()
     def __call__(self, g: RKHSFunction) -> RKHSFunction:
         """The function A g = Φ W g(Y) of H_k, for g in H_l."""
         return self.Phi @ (self.weights @ _sampled(self.Psi, g, "g"))
@@ -166,7 +170,7 @@ class RKHSOperator:
         """The operator A* = Ψ W' Φ* from H_k to H_l."""
         return _operator(self.Psi, self.weights.T, self.Phi)
 
-    @_FREE
+    @_free()
     def __matmul__(self, other):
         if not isinstance(other, RKHSOperator):
             return NotImplemented
@@ -179,14 +183,14 @@ class RKHSOperator:
             return (other.adjoint() @ self.adjoint()).adjoint()
         return _operator(self.Phi, V @ _dot(self.Psi, W, other.Phi), Theta)
 
-    @_FREE
+    @_free()
     def values(self, S, T) -> np.ndarray:
         """The numbers ⟨k(s, ·), A l(t, ·)⟩, a row for each s."""
         S, T = Features(self.k, S, "S"), Features(self.l, T, "T")
         right = self.weights @ T.gram(self.Psi).T
         return check.finite(S.gram(self.Phi) @ right, "A")
 
-    @_FREE
+    @_free()
     def __add__(self, other):
         if not isinstance(other, RKHSOperator):
             return NotImplemented
@@ -206,7 +210,7 @@ class RKHSOperator:
     # NumPy numbers must leave ``c * A`` to this class.
     __array_ufunc__ = None
 
-    @_FREE
+    @_free()
     def __mul__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
@@ -215,7 +219,7 @@ class RKHSOperator:
 
     __rmul__ = __mul__
 
-    @_FREE
+    @_free()
     def __truediv__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
@@ -402,7 +406,7 @@ def _units(*operators):
             1 / c * A.k, A.Phi, 1 / d * A.l, A.Psi, W)
 
 
-@_FREE
+@_free()
 def _grown(value, e):
     """The number 2^e · value, where 2 e is whole."""
     return check.finite(float(np.ldexp(value * 2 ** (e % 1), int(e // 1))),
@@ -732,7 +736,7 @@ def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
 
 
 # %% [18] Dividing by an operator
-@_FREE
+@_free()
 def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
                       lam: float) -> RKHSFunction | RKHSOperator:
     """The solution of (A + λI) h = f (:prf:ref:`thm-regularised-solve`).
