@@ -70,7 +70,9 @@ from rkhs_lit.cross_covariance import (
     cross_covariance,
     hs_inner,
     hs_norm,
+    lanczos,
     op_norm,
+    operator_core,
     regularised_solve,
     tensor,
 )

@@ -4,12 +4,13 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9b52ff0baef8dad4
+# Cells: 1a4e7b385489043a
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
 import warnings
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
 
@@ -18,58 +19,20 @@ from scipy.linalg import (LinAlgError, LinAlgWarning, block_diag,
                           eigh, eigh_tridiagonal, qr, solve, svdvals)
 
 import rkhs_lit.conventions as check
-from rkhs_lit.conventions import as_points, as_sequence
-from rkhs_lit.kernels import Kernel, Pairs, _kernel, gram_dot, reduce_tiles
-from rkhs_lit.moore_aronszajn import (RKHSFunction, _copied, _finite_sum,
-                                      _fixed, _function, _joined)
+from rkhs_lit.kernels import Kernel, Pairs, reduce_tiles
+from rkhs_lit.moore_aronszajn import Features, RKHSFunction, paired
 
 
 # %% [2] The type `RKHSOperator`
-class _Parts:
-    # NumPy arrays must leave ``B @ W`` and ``c * W`` to this class.
-    __array_ufunc__ = None
-
-    @property
-    def T(self):
-        return LowRank(self.V, self.U, self.diagonal)
-
-    def __matmul__(self, B):
-        B = check.plain_array(B, "B")
-        with np.errstate(over="ignore", invalid="ignore"):
-            WB = self.U @ (self.V.T @ B)
-            if self.diagonal is not None:
-                WB += (self.diagonal * B.T).T
-        return WB
-
-    def __rmatmul__(self, B):
-        return (self.T @ np.transpose(B)).T
-
-    def __mul__(self, c):
-        if not isinstance(c, Real):
-            return NotImplemented
-        c, d = check.number(c, "the factor"), self.diagonal
-        return LowRank(c * self.U, self.V, None if d is None else c * d)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, c):
-        if not isinstance(c, Real):
-            return NotImplemented
-        if (c := check.number(c, "the divisor")) == 0:
-            raise ValueError("the divisor must not be 0")
-        d = self.diagonal
-        with np.errstate(over="ignore"):  # infinite parts are refused
-            return LowRank(self.U / c, self.V,
-                           None if d is None else d / c)
-
-    def __array__(self, dtype=None, copy=None):
-        d = self.diagonal
-        return self.U @ self.V.T + (0 if d is None else np.diag(d))
+@contextmanager
+def _free():
+    """No warnings, for results that are checked when complete."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        yield
 
 
-# %% [3] The type `RKHSOperator`
 @dataclass(frozen=True, eq=False, repr=False)
-class LowRank(_Parts):
+class LowRank:
     """The matrix diag(d) + U V', kept as its parts
     (:prf:ref:`lem-centring-matrix`).
 
@@ -98,8 +61,8 @@ class LowRank(_Parts):
 
     def __post_init__(self):
         for name in "UV":
-            object.__setattr__(self, name, _copied(
-                as_points(getattr(self, name), name)))
+            object.__setattr__(self, name, check.frozen(
+                check.as_points(getattr(self, name), name)))
         U, V = self.U, self.V
         if U.shape[1] != V.shape[1]:
             raise ValueError("V must have as many columns as U, got shapes "
@@ -114,121 +77,47 @@ class LowRank(_Parts):
     def __repr__(self):
         return f"LowRank(shape={len(self.U), len(self.V)})"
 
+    # NumPy arrays must leave ``B @ W`` and ``c * W`` to this class.
+    __array_ufunc__ = None
 
-# %% [4] The type `RKHSOperator`
-def _named_space(kernel, name):
-    _kernel(kernel, name)
-    if not kernel.positive_definite:
-        raise ValueError(f"{name} must be positive definite, but {kernel} "
-                         "is known not to be")
+    @property
+    def T(self):
+        return LowRank(self.V, self.U, self.diagonal)
 
+    @_free()
+    def __matmul__(self, B):
+        B = check.plain_array(B, "B")
+        WB = self.U @ (self.V.T @ B)
+        if self.diagonal is not None:
+            WB += (self.diagonal * B.T).T
+        return WB
 
-def _points(kernel, points, name):
-    points = as_sequence(points, name)
-    kernel._prepare(points, name)
-    try:
-        return _fixed(points)
-    except ValueError as error:
-        raise ValueError(str(error).replace("points", name, 1)) from None
+    def __rmatmul__(self, B):
+        return (self.T @ np.transpose(B)).T
 
+    def __mul__(self, c):
+        if not isinstance(c, Real):
+            return NotImplemented
+        c, d = check.number(c, "the factor"), self.diagonal
+        return LowRank(c * self.U, self.V, None if d is None else c * d)
 
-def _weights(W, n, m):
-    if isinstance(W, LowRank):
-        shape = len(W.U), len(W.V)
-    else:
-        array = as_points(W, "weights")
-        shape = np.shape(W)
-        if shape == (n,) == (m,):
-            zero = np.zeros((n, 1))
-            return LowRank(zero, zero, array[:, 0])
-        W = _copied(array)
-    if shape != (n, m):
-        raise ValueError(f"weights must be a {n} × {m} array, a LowRank of "
-                         "that shape, or for as many x as y their diagonal,"
-                         f" got shape {shape}")
-    return W
+    __rmul__ = __mul__
 
+    @_free()
+    def __truediv__(self, c):
+        if not isinstance(c, Real):
+            return NotImplemented
+        if (c := check.number(c, "the divisor")) == 0:
+            raise ValueError("the divisor must not be 0")
+        d = self.diagonal
+        return LowRank(self.U / c, self.V, None if d is None else d / c)
 
-# %% [5] The type `RKHSOperator`
-def _same_points(a, b):
-    """Whether two lists of points are surely the same."""
-    if a is b:
-        return True
-    if isinstance(a, Pairs) and isinstance(b, Pairs):
-        return (_same_points(a.first, b.first)
-                and _same_points(a.second, b.second))
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, np.ndarray):
-        return (a.dtype == b.dtype and a.dtype.kind in "biufU"
-                and np.array_equal(a, b))
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(map(_same_points, a, b))
-    return isinstance(a, (str, float, int)) and a == b
+    def __array__(self, dtype=None, copy=None):
+        d = self.diagonal
+        return self.U @ self.V.T + (0 if d is None else np.diag(d))
 
 
-def _same_space(k, l):
-    return k is l or k == l
-
-
-def _one_kind(kernel, X, Z, who):
-    try:
-        kernel(X[:1], Z[:1])
-    except ValueError as error:
-        raise ValueError(f"{who} must have points of one kind: {error}"
-                         ) from None
-
-
-def _one_pair_of_spaces(A, B):
-    if not (_same_space(A.k, B.k) and _same_space(A.l, B.l)):
-        raise ValueError("A and B must act between the same spaces, got "
-                         f"{A.l} -> {A.k} and {B.l} -> {B.k}")
-    _one_kind(A.k, A.X, B.X, "A and B")
-    _one_kind(A.l, A.Y, B.Y, "A and B")
-
-
-# %% [6] The type `RKHSOperator`
-def _times(V, W):
-    """V W without a warning: infinite weights are refused later."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return V @ W
-
-
-def _added(V, W):
-    """The weights V + W of two operators over the same points."""
-    if isinstance(V, np.ndarray) or isinstance(W, np.ndarray):
-        with np.errstate(over="ignore"):
-            return np.asarray(V) + np.asarray(W)
-    parts = [P.diagonal for P in (V, W) if P.diagonal is not None]
-    return LowRank(np.hstack([V.U, W.U]), np.hstack([V.V, W.V]),
-                   sum(parts) if parts else None)
-
-
-def _stacked(V, W):
-    """The block diagonal weights of two operators side by side."""
-    if isinstance(V, np.ndarray) or isinstance(W, np.ndarray):
-        return block_diag(np.asarray(V), np.asarray(W))
-    U, V_ = block_diag(V.U, W.U), block_diag(V.V, W.V)
-    if V.diagonal is None and W.diagonal is None:
-        return LowRank(U, V_)
-    if len(V.U) != len(V.V) or len(W.U) != len(W.V):
-        return block_diag(np.asarray(V), np.asarray(W))
-    return LowRank(U, V_, np.concatenate(
-        [np.zeros(len(P.U)) if P.diagonal is None else P.diagonal
-         for P in (V, W)]))
-
-
-def _composed(A, B):
-    """The weights of A B."""
-    V, W = A.weights, B.weights
-    if isinstance(V, LowRank) and V.diagonal is None:
-        return LowRank(V.U, _times(W.T, gram_dot(A.l, B.X, A.Y, V.V)))
-    if isinstance(W, LowRank) and W.diagonal is None:
-        return LowRank(_times(V, gram_dot(A.l, A.Y, B.X, W.U)), W.V)
-    return _times(_times(V, A.l(A.Y, B.X)), W)
-
-
-# %% [7] The type `RKHSOperator`
+# %% [3] The type `RKHSOperator`
 @dataclass(frozen=True, eq=False, repr=False)
 class RKHSOperator:
     """The operator A = Σ W_ij k(x_i, ·) ⊗ l(y_j, ·) from H_l to H_k
@@ -261,52 +150,82 @@ class RKHSOperator:
     weights: np.ndarray | LowRank
 
     def __post_init__(self):
-        for name, points in ("k", "X"), ("l", "Y"):
-            kernel = getattr(self, name)
-            _named_space(kernel, name)
-            object.__setattr__(self, points, _points(
-                kernel, getattr(self, points), points))
-        object.__setattr__(self, "weights", _weights(
-            self.weights, len(self.X), len(self.Y)))
-
-    # NumPy numbers must leave ``c * A`` to this class.
-    __array_ufunc__ = None
+        Phi = Features(self.k, self.X, "X", "k")
+        Psi = Features(self.l, self.Y, "Y", "l")
+        W = _weights(self.weights, len(Phi), len(Psi))
+        for name, value in (("X", Phi.points), ("Y", Psi.points),
+                            ("weights", W), ("Phi", Phi), ("Psi", Psi)):
+            object.__setattr__(self, name, value)
 
     def __repr__(self):
         return (f"RKHSOperator({self.l} -> {self.k}, n={len(self.X)}, "
                 f"m={len(self.Y)})")
 
+    @_free()
+    def __call__(self, g: RKHSFunction) -> RKHSFunction:
+        """The function A g = Φ W g(Y) of H_k, for g in H_l."""
+        return self.Phi @ (self.weights @ _sampled(self.Psi, g, "g"))
+
+    def adjoint(self) -> "RKHSOperator":
+        """The operator A* = Ψ W' Φ* from H_k to H_l."""
+        return _operator(self.Psi, self.weights.T, self.Phi)
+
+    @_free()
+    def __matmul__(self, other):
+        if not isinstance(other, RKHSOperator):
+            return NotImplemented
+        _fits(self.Psi, other.Phi, "A", "B")
+        V, W, Theta = self.weights, other.weights, other.Psi
+        if _thin(W):                       # W = U V', so U comes first
+            VL = V @ _dot(self.Psi, W.U, other.Phi)
+            return _operator(self.Phi, LowRank(VL, W.V), Theta)
+        if _thin(V):
+            return (other.adjoint() @ self.adjoint()).adjoint()
+        return _operator(self.Phi, V @ _dot(self.Psi, W, other.Phi), Theta)
+
+    @_free()
+    def values(self, S, T) -> np.ndarray:
+        """The numbers ⟨k(s, ·), A l(t, ·)⟩, a row for each s."""
+        S, T = Features(self.k, S, "S"), Features(self.l, T, "T")
+        right = self.weights @ T.gram(self.Psi).T
+        return check.finite(S.gram(self.Phi) @ right, "A")
+
+    @_free()
     def __add__(self, other):
         if not isinstance(other, RKHSOperator):
             return NotImplemented
-        _one_pair_of_spaces(self, other)
+        _fits(self.Phi, other.Phi, "A", "B")
+        _fits(self.Psi, other.Psi, "A", "B")
         V, W = self.weights, other.weights
         if _same_points(self.X, other.X) and _same_points(self.Y, other.Y):
-            return replace(self, weights=_added(V, W))
-        return RKHSOperator(
-            self.k, _joined(self.X, other.X), self.l,
-            _joined(self.Y, other.Y), _stacked(V, W))
+            return _operator(self.Phi, _added(V, W), self.Psi)
+        return _operator(self.Phi.joined(other.Phi), _stacked(V, W),
+                         self.Psi.joined(other.Psi))
 
     def __radd__(self, other):
         # sum(operators) starts from the number 0.
         return self if isinstance(other, Real) and other == 0 else (
             NotImplemented)
 
+    # NumPy numbers must leave ``c * A`` to this class.
+    __array_ufunc__ = None
+
+    @_free()
     def __mul__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
         c = check.number(c, "the factor")
-        return replace(self, weights=c * self.weights)
+        return _operator(self.Phi, c * self.weights, self.Psi)
 
     __rmul__ = __mul__
 
+    @_free()
     def __truediv__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
         if (c := check.number(c, "the divisor")) == 0:
             raise ValueError("the divisor must not be 0")
-        with np.errstate(over="ignore"):  # infinite weights are refused
-            return replace(self, weights=self.weights / c)
+        return _operator(self.Phi, self.weights / c, self.Psi)
 
     def __neg__(self):
         return -1 * self
@@ -315,62 +234,13 @@ class RKHSOperator:
         return self + -other if isinstance(other, RKHSOperator) else (
             NotImplemented)
 
-    def __matmul__(self, other):
-        if not isinstance(other, RKHSOperator):
-            return NotImplemented
-        if not _same_space(self.l, other.k):
-            raise ValueError("B in A @ B must map into the space on which "
-                             f"A acts, with kernel {self.l}, got {other.k}")
-        _one_kind(self.l, self.Y, other.X, "A and B in A @ B")
-        return RKHSOperator(self.k, self.X, other.l, other.Y,
-                            _composed(self, other))
 
-    def __call__(self, g: RKHSFunction) -> RKHSFunction:
-        """The function A g of H_k, for g in H_l."""
-        return RKHSFunction(self.k, self.X, _times(
-            self.weights, _read(g, self.l, self.Y)))
-
-    def adjoint(self) -> "RKHSOperator":
-        """The operator A* from H_k to H_l, with transposed weights."""
-        return RKHSOperator(self.l, self.Y, self.k, self.X, self.weights.T)
-
-    def values(self, S, T) -> np.ndarray:
-        """The numbers ⟨k(s, ·), A l(t, ·)⟩, a row for each s."""
-        right = _times(self.weights, _gram(self.l, self.Y, T, "T"))
-        return _finite_sum(_times(_gram(self.k, self.X, S, "S").T, right))
+def _operator(Phi, W, Psi):
+    """The operator Φ W Ψ*."""
+    return RKHSOperator(Phi.kernel, Phi, Psi.kernel, Psi, W)
 
 
-# %% [8] The type `RKHSOperator`
-def _gram(kernel, X, T, name):
-    T = as_sequence(T, name)
-    kernel._prepare(T, name)
-    try:
-        return kernel(X, T)
-    except ValueError as error:
-        raise ValueError(f"{name} does not suit the points of the operator:"
-                         f" {error}") from None
-
-
-def _read(g, l, Y, name="g"):
-    """The values g(Y) of a function of H_l."""
-    _function(g, name)
-    if not _same_space(g.kernel, l):
-        raise ValueError(f"{name} must be a function of the kernel {l}, "
-                         f"got {g.kernel}")
-    try:
-        return g(Y)
-    except ValueError as error:
-        raise ValueError(f"{name} does not suit the points Y of the "
-                         f"operator: {error}") from None
-
-
-def _operator(A, name):
-    if not isinstance(A, RKHSOperator):
-        raise ValueError(f"{name} must be an RKHSOperator, got "
-                         f"{type(A).__name__}")
-
-
-# %% [9] The type `RKHSOperator`
+# %% [4] The type `RKHSOperator`
 def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
     """The rank-one operator f ⊗ g, which maps h to ⟨g, h⟩ f
     (:prf:ref:`prop-rank-one`).
@@ -385,87 +255,12 @@ def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
     RKHSOperator
         From H_l to H_k.
     """
-    _function(f, "f")
-    _function(g, "g")
-    return RKHSOperator(f.kernel, f.points, g.kernel, g.points,
-                        LowRank(f.weights, g.weights))
+    _expect(f, "f", RKHSFunction)
+    _expect(g, "g", RKHSFunction)
+    return _operator(f.features, LowRank(f.weights, g.weights), g.features)
 
 
-# %% [10] The type `RKHSOperator`
-def _tiles_of(kernel, X, Z, W):
-    """Tiles of the matrix K(X, Z) W, by their rows and columns."""
-    if isinstance(W, np.ndarray):
-        KW = gram_dot(kernel, X, Z, W)
-        return lambda i, j: KW[i, j]
-    KU = gram_dot(kernel, X, Z, W.U)
-    X, Z = kernel._prepare(X, "X"), kernel._prepare(Z, "Z")
-    return lambda i, j: (kernel._block(X[i], Z[j]) * W.diagonal[j]
-                         + KU[i] @ W.V[j].T)
-
-
-def _trace(A, B):
-    V, W = A.weights, B.weights
-    if isinstance(V, LowRank) and V.diagonal is None:
-        return np.sum(gram_dot(A.k, B.X, A.X, V.U)
-                      * (W @ gram_dot(A.l, B.Y, A.Y, V.V)))
-    if isinstance(W, LowRank) and W.diagonal is None:
-        return _trace(B, A)
-    left = _tiles_of(A.k, A.X, B.X, W)
-    right = _tiles_of(A.l, B.Y, A.Y, V.T)
-
-    def visit(total, i, j):
-        total += np.sum(left(i, j) * right(j, i).T)
-
-    return reduce_tiles(visit, lambda: np.zeros(()), len(A.X), len(B.Y))
-
-
-# %% [11] The type `RKHSOperator`
-def _power(x):
-    """A power of two of the size of x: to divide by it is exact."""
-    return math.ldexp(1.0, min(math.frexp(x)[1], 1023)) if x > 0 else 0.0
-
-
-def _root_scale(name, *lists):
-    largest = 0.0
-    for kernel, points in lists:
-        diagonal = kernel.diag(points)
-        if diagonal.min() < 0:
-            raise ValueError("A must have positive definite kernels, but "
-                             f"{name} is negative at two equal points")
-        largest = max(largest, float(diagonal.max()))
-    # A kernel must not be divided by less than 2^-1000.
-    return max(_power(math.sqrt(largest)), 2.0**-500) if largest else 0.0
-
-
-def _scales(*operators):
-    """Sizes of k_x and of l_y over the points of the operators."""
-    return (_root_scale("k", *((A.k, A.X) for A in operators)),
-            _root_scale("l", *((A.l, A.Y) for A in operators)))
-
-
-def _unit(A, r, s):
-    """A number c and an operator U with A = c U, where the weights of U
-    are at most one and the kernels are divided by r² and s²."""
-    W = A.weights
-    if isinstance(W, np.ndarray):
-        w = _power(np.abs(W).max())
-        c, W = _finite_sum(w * (r * s)), W / (w or 1.0)
-    else:
-        u, v = (np.array([*map(_power, np.abs(part).max(axis=0))])
-                for part in (W.U, W.V))
-        d = 0.0 if W.diagonal is None else _power(np.abs(W.diagonal).max())
-        with np.errstate(over="ignore", invalid="ignore"):
-            a, b = (u * r) * (v * s), d * (r * s)
-        c = _finite_sum(max(float(a.max()), b))
-        u[u == 0] = v[v == 0] = 1.0
-        W = LowRank(W.U / u, W.V / v * (a / (c or 1.0)),
-                    None if W.diagonal is None else
-                    W.diagonal / (d or 1.0) * (b / (c or 1.0)))
-    r, s = r or 1.0, s or 1.0
-    return c, RKHSOperator(r**-2 * A.k, A.X, s**-2 * A.l, A.Y, W)
-
-
-# %% [12] The type `RKHSOperator`
+# %% [5] The type `RKHSOperator`
 def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
     """The Hilbert–Schmidt inner product of two operators
     (:prf:ref:`thm-operator-calculus`).
@@ -480,25 +275,187 @@ def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
     float
         Gram matrices are computed a tile at a time; none is stored.
     """
-    _operator(A, "A")
-    _operator(B, "B")
-    _one_pair_of_spaces(A, B)
-    scales = _scales(A, B)
-    (a, U), (b, V) = _unit(A, *scales), _unit(B, *scales)
-    return _finite_sum(a * (b * float(_trace(U, V))))
+    _expect(A, "A", RKHSOperator)
+    _expect(B, "B", RKHSOperator)
+    _fits(A.Phi, B.Phi, "A", "B")
+    _fits(A.Psi, B.Psi, "A", "B")
+    (a, U), (b, V) = _units(A, B)
+    return _grown(_trace(U, V), a + b)
 
 
-# %% [13] Norms
-def _factor(kernel, X, U=None):
+# %% [6] Fine print
+def _expect(value, name, kind):
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be an {kind.__name__}, got "
+                         f"{type(value).__name__}")
+
+
+def _fits(Phi, Psi, one, other):
+    """Refuse maps into different spaces, under the names of their
+    owners."""
+    if not (Phi.kernel is Psi.kernel or Phi.kernel == Psi.kernel):
+        raise ValueError(f"{other} must have the kernel {Phi.kernel} where "
+                         f"it meets {one}, got {Psi.kernel}")
+    replace(Phi, name=one)[:1].gram(replace(Psi, name=other)[:1])
+
+
+def _dot(Phi, W, Psi):
+    """The matrix Φ*Ψ W, with half the work for Ψ = Φ."""
+    if isinstance(W, LowRank):
+        return Phi.gram(Psi) @ W
+    return Phi.dot(W, None if Phi.points is Psi.points else Psi)
+
+
+def _sampled(Psi, g, name):
+    """The values Ψ*g of a function of the space of Ψ."""
+    _expect(g, name, RKHSFunction)
+    _fits(Psi, g.features, "A", name)
+    return check.finite(_dot(Psi, g.weights, g.features), name)
+
+
+# %% [7] Fine print
+def _thin(W):
+    """Whether W = U V' without a diagonal."""
+    return isinstance(W, LowRank) and W.diagonal is None
+
+
+def _diagonal(d):
+    zero = np.zeros((len(d), 1))
+    return LowRank(zero, zero, d)
+
+
+def _weights(W, n, m):
+    if isinstance(W, LowRank):
+        shape = len(W.U), len(W.V)
+    else:
+        array, shape = check.as_points(W, "weights"), np.shape(W)
+        if shape == (n,) == (m,):
+            return _diagonal(array[:, 0])
+        W = check.frozen(array)
+    if shape != (n, m):
+        raise ValueError(f"weights must be a {n} × {m} array, a LowRank of "
+                         "that shape, or for as many x as y their diagonal,"
+                         f" got shape {shape}")
+    return W
+
+
+def _added(V, W):
+    """The weights V + W of two operators over the same points."""
+    if isinstance(V, np.ndarray) or isinstance(W, np.ndarray):
+        return np.asarray(V) + np.asarray(W)
+    parts = [P.diagonal for P in (V, W) if P.diagonal is not None]
+    return LowRank(np.hstack([V.U, W.U]), np.hstack([V.V, W.V]),
+                   sum(parts) if parts else None)
+
+
+def _stacked(V, W):
+    """The block diagonal weights of two operators side by side."""
+    thin = _thin(V) and _thin(W)
+    if not thin and not all(isinstance(P, LowRank)
+                            and len(P.U) == len(P.V) for P in (V, W)):
+        return block_diag(np.asarray(V), np.asarray(W))
+    d = None if thin else np.concatenate(
+        [np.zeros(len(P.U)) if P.diagonal is None else P.diagonal
+         for P in (V, W)])
+    return LowRank(block_diag(V.U, W.U), block_diag(V.V, W.V), d)
+
+
+def _same_points(a, b):
+    """Whether two lists of points are surely the same."""
+    if a is b or type(a) is not type(b):
+        return a is b
+    if isinstance(a, Pairs):
+        return (_same_points(a.first, b.first)
+                and _same_points(a.second, b.second))
+    if isinstance(a, np.ndarray):
+        return (a.dtype == b.dtype and a.dtype.kind in "biufU"
+                and np.array_equal(a, b))
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(_same_points, a, b))
+    return isinstance(a, (str, float, int)) and a == b
+
+
+# %% [8] Fine print
+def _exponent(array, axis=None):
+    """The least e with |entries| < 2^e, very small for zeros."""
+    top = np.abs(array).max(axis=axis)
+    return np.where(top > 0, np.frexp(top)[1], -5000)
+
+
+def _unit_weights(W):
+    """e and 2^-e W, with entries of size one."""
+    if isinstance(W, np.ndarray):
+        e = _exponent(W)
+        return e, np.ldexp(W, -e)
+    u, v = _exponent(W.U, 0), _exponent(W.V, 0)
+    e, d = (u + v).max(), W.diagonal
+    if d is not None:
+        e = max(e, _exponent(d))
+        d = np.ldexp(d, -e)
+    return e, LowRank(np.ldexp(W.U, -u), np.ldexp(W.V, u - e), d)
+
+
+def _units(*operators):
+    """Numbers e and operators U of size one with A = 2^e U; the kernels
+    of all U are divided by the same c and d."""
+    c = max(A.Phi.unit()[0] for A in operators)
+    d = max(A.Psi.unit()[0] for A in operators)
+    for A in operators:
+        e, W = _unit_weights(A.weights)
+        yield e + (math.log2(c) + math.log2(d)) / 2, RKHSOperator(
+            1 / c * A.k, A.Phi, 1 / d * A.l, A.Psi, W)
+
+
+@_free()
+def _grown(value, e):
+    """The number 2^e · value, where 2 e is whole."""
+    return check.finite(float(np.ldexp(value * 2 ** (e % 1), int(e // 1))),
+                        "A")
+
+
+# %% [9] Fine print
+def _tiles(Phi, Psi, W):
+    """Tiles of the matrix Φ*Ψ W, by their rows and columns."""
+    if isinstance(W, np.ndarray):
+        KW = _dot(Phi, W, Psi)
+        return lambda i, j: KW[i, j]
+    KU = _dot(Phi, W.U, Psi)
+    return lambda i, j: (Phi.tile(i, j, Psi) * W.diagonal[j]
+                         + KU[i] @ W.V[j].T)
+
+
+def _trace(A, B):
+    """The sum of all entries of (K' W') ∘ (W L')."""
+    V, W = A.weights, B.weights
+    if _thin(V):
+        return np.sum(_dot(B.Phi, V.U, A.Phi)
+                      * (W @ _dot(B.Psi, V.V, A.Psi)))
+    if _thin(W):
+        return _trace(B, A)
+    left, right = _tiles(A.Phi, B.Phi, W), _tiles(B.Psi, A.Psi, V.T)
+
+    def visit(total, i, j):
+        total += np.sum(left(i, j) * right(j, i).T)
+
+    return reduce_tiles(visit, lambda: np.zeros(()), len(A.Phi), len(B.Psi))
+
+
+def _bound(A):
+    """The number Σ |W_ij| ‖k_i‖ ‖l_j‖, which no norm of A exceeds."""
+    W, d = A.weights, getattr(A.weights, "diagonal", None)
+    W = np.abs(W) if isinstance(W, np.ndarray) else LowRank(
+        np.abs(W.U), np.abs(W.V), None if d is None else np.abs(d))
+    return float(np.sqrt(A.Phi.diag()) @ (W @ np.sqrt(A.Psi.diag())))
+
+
+# %% [10] Fine print
+def _factor(Phi, U=None):
     """A matrix F with U' K U = F F'; without U with K = F F'."""
-    sizes = np.sqrt(kernel.diag(X))
+    sizes = np.sqrt(Phi.diag())
     t = sizes if U is None else np.abs(U).T @ sizes
     t = np.where(t > 0, t, 1.0)
-    if U is None:
-        S = kernel(X) / t[:, None] / t
-    else:
-        U = U / t
-        S = U.T @ gram_dot(kernel, X, None, U)
+    S = (Phi.gram() / t[:, None] / t if U is None
+         else (U / t).T @ Phi.dot(U / t))
     lam, V = eigh(S)
     top = max(lam[-1], 1.0)
     if lam[0] < -1e-8 * top:
@@ -510,159 +467,18 @@ def _factor(kernel, X, U=None):
     return t[:, None] * (S @ V[:, kept]) / np.sqrt(lam[kept])
 
 
-def _core(A):
-    """A matrix with the singular values of A
-    (:prf:ref:`thm-operator-core`)."""
-    W = A.weights
-    if isinstance(W, LowRank) and W.diagonal is None:
-        return _factor(A.k, A.X, W.U).T @ _factor(A.l, A.Y, W.V)
-    return _factor(A.k, A.X).T @ (W @ _factor(A.l, A.Y))
-
-
-# %% [14] Norms
-DENSE = 1000
-
-
-def _largest_square(A):
-    """The bound (Σ |W_ij| ‖k_i‖ ‖l_j‖)² for the square of the norm."""
-    W = A.weights
-    if isinstance(W, np.ndarray):
-        W = np.abs(W)
-    else:
-        d = W.diagonal
-        W = LowRank(np.abs(W.U), np.abs(W.V),
-                    None if d is None else np.abs(d))
-    return float(np.sqrt(A.k.diag(A.X))
-                 @ (W @ np.sqrt(A.l.diag(A.Y)))) ** 2
-
-
-def hs_norm(A: RKHSOperator) -> float:
-    """The Hilbert–Schmidt norm of an operator
-    (:prf:ref:`thm-operator-calculus`).
-
-    Parameters
-    ----------
-    A : RKHSOperator
-
-    Returns
-    -------
-    float
-        The root of ``hs_inner(A, A)``. Where that sum cancels, and for
-        up to a thousand points, by way of :prf:ref:`thm-operator-core`.
-    """
-    _operator(A, "A")
-    c, U = _unit(A, *_scales(A))
-    if c == 0:
-        return 0.0
-    square, bound = float(_trace(U, U)), _largest_square(U)
-    if square < -1e-8 * bound:
-        raise ValueError("A must have positive definite kernels, but its "
-                         "squared norm is negative")
-    if square > 1e-9 * bound or max(len(A.X), len(A.Y)) > DENSE:
-        return _finite_sum(c * max(square, 0.0) ** 0.5)
-    return _finite_sum(c * float(np.linalg.norm(_core(U))))
-
-
-# %% [15] Many points
-def _square(kernel, X, b, values, name):
-    """The squared norm of the function with weights b, 0 if it is lost
-    in rounding errors."""
+def _square(Phi, b, values):
+    """The squared norm b' Φ*Φ b, 0 if it is lost in rounding errors."""
     square = b @ values
-    size = (np.abs(b) @ np.sqrt(kernel.diag(X))) ** 2
+    size = (np.abs(b) @ np.sqrt(Phi.diag())) ** 2
     # 1e-8 allows for kernels that are computed to eight digits.
     if square < -1e-8 * size:
-        raise ValueError(f"{name} must be positive definite, but a "
-                         "squared norm is negative")
+        raise ValueError(f"{Phi.kernel_name} must be positive definite, "
+                         "but a squared norm is negative")
     return square if square > 4 * np.finfo(float).eps * size else 0.0
 
 
-def _lanczos(A, zero=0.0):
-    """The largest eigenvalue of A* A and weights of an eigenfunction,
-    None if A* A = 0 (:prf:ref:`prop-lanczos`). Ten steps without an
-    eigenvalue above `zero` are enough to give up."""
-    W, b = A.weights, np.random.default_rng(0).normal(size=len(A.Y))
-    Q, R, alpha, beta = [], [], [], []
-    theta, last, s = 0.0, 1.0, None
-    while len(Q) < len(A.Y):
-        values = gram_dot(A.l, A.Y, None, b)
-        size = np.sqrt(_square(A.l, A.Y, b, values, "l"))
-        if size * last <= 1e-13 * max(theta, 0.0) or (
-                len(Q) >= 10 and theta <= zero):
-            break
-        if Q:
-            beta.append(size)
-        Q.append(b / size)
-        R.append(values / size)
-        c = W @ R[-1]                              # the weights of A u
-        values = gram_dot(A.k, A.X, None, c)
-        alpha.append(_square(A.k, A.X, c, values, "k"))
-        b = W.T @ values
-        for _ in range(2):                         # twice is enough
-            b = b - (np.array(R) @ b) @ np.array(Q)
-        lam, S = eigh_tridiagonal(alpha, beta)
-        theta, s, last = lam[-1], S[:, -1], abs(S[-1, -1])
-    return (theta, s @ np.array(Q)) if theta > 0 else (0.0, None)
-
-
-# %% [16] Many points
-def op_norm(A: RKHSOperator) -> float:
-    """The operator norm of an operator, its largest singular value
-    (:prf:ref:`thm-operator-core`).
-
-    Parameters
-    ----------
-    A : RKHSOperator
-
-    Returns
-    -------
-    float
-        The largest ‖A g‖ for ‖g‖ = 1. Above a thousand points by
-        Lanczos' method, which stores no Gram matrix.
-    """
-    _operator(A, "A")
-    c, U = _unit(A, *_scales(A))
-    if c == 0:
-        return 0.0
-    small = isinstance(U.weights, LowRank) and U.weights.diagonal is None
-    if small or max(len(A.X), len(A.Y)) <= DENSE:
-        core = _core(U)
-        largest = svdvals(core)[0] if core.size else 0.0
-    else:
-        largest = np.sqrt(_lanczos(U)[0])
-    return _finite_sum(c * float(largest))
-
-
-# %% [17] From a sample
-def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
-                     centred: bool = True) -> RKHSOperator:
-    """The empirical cross-covariance operator
-    (:prf:ref:`thm-empirical-covariance`).
-
-    Parameters
-    ----------
-    k, l : Kernel
-    X, Y : sequences of n points
-        The pairs (x_i, y_i).
-    centred : bool
-        Whether the means are subtracted.
-
-    Returns
-    -------
-    RKHSOperator
-        C from H_l to H_k, where ⟨f, C g⟩ is the covariance of the values
-        f(x_i) and g(y_i); without centring the mean of f(x_i) g(y_i).
-    """
-    n, m = len(as_sequence(X, "X")), len(as_sequence(Y, "Y"))
-    if n != m:
-        raise ValueError(f"Y must have as many points as X ({n}), got {m}")
-    if not isinstance(centred, (bool, np.bool_)):
-        raise ValueError(f"centred must be True or False, got {centred!r}")
-    mean = np.full(n, 1 / n)
-    return RKHSOperator(k, X, l, Y, LowRank(-mean, mean, mean)
-                        if centred else mean)
-
-
-# %% [18] Dividing by an operator
+# %% [11] Fine print
 def _symmetric_root(W):
     """A matrix R with W = R R', or None if there is none."""
     if isinstance(W, np.ndarray):
@@ -691,50 +507,236 @@ def _symmetric_root(W):
                    scale)
 
 
-# %% [19] Dividing by an operator
 def _factors(A):
     """Matrices P and Q with A = (Φ P) (Ψ Q)*."""
     W = A.weights
-    if isinstance(W, LowRank) and W.diagonal is None:
+    if _thin(W):
         return W.U, W.V
     R = _symmetric_root(W) if _same_points(A.X, A.Y) else None
-    return (W, None) if R is None else (R, R)
+    return (W, _diagonal(np.ones(len(A.Y)))) if R is None else (R, R)
 
 
-def _response(A, values, lam):
-    """The weights c of A h = Φ c for (A + lam) h = f, from f(Y)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        P, Q = _factors(A)
-        M = A.k(A.Y, A.X) @ P if isinstance(P, LowRank) else gram_dot(
-            A.k, A.Y, A.X, P)
-        if Q is not None:
-            M, values = Q.T @ M, Q.T @ values
-    _finite_sum(M)[np.diag_indices(len(M))] += lam
+def _solved(M, values, lam, symmetric):
+    """The solution c of (M + lam) c = values."""
+    M = check.finite(M, "A")
+    M[np.diag_indices(len(M))] += lam
     try:
-        with warnings.catch_warnings(), np.errstate(over="ignore",
-                                                    invalid="ignore"):
+        with warnings.catch_warnings():
             warnings.simplefilter("error", LinAlgWarning)
-            return _finite_sum(P @ solve(
-                M, values, assume_a="pos" if P is Q else "gen"))
+            return solve(M, check.finite(values, "f"),
+                         assume_a="pos" if symmetric else "gen")
     except (LinAlgError, LinAlgWarning):
         raise ValueError(f"lam must be larger: A + {lam:g} I cannot be "
                          "inverted in floating point") from None
 
 
-def _image(A, B, lam):
-    """The operator A (A + lam)⁻¹ B."""
-    if not _same_space(A.k, B.k):
-        raise ValueError(f"f must map into the space of A, of the kernel "
-                         f"{A.k}, got {B.k}")
-    _one_kind(A.k, A.X, B.X, "A and f")
-    W = B.weights
-    thin = isinstance(W, LowRank) and W.diagonal is None
-    c = _response(A, gram_dot(A.k, A.Y, B.X, W.U if thin
-                              else np.asarray(W)), lam)
-    return RKHSOperator(A.k, A.X, B.l, B.Y, LowRank(c, W.V) if thin else c)
+# %% [12] Fine print
+def _same_space(k, l):
+    return k is l or k == l
 
 
-# %% [20] Dividing by an operator
+def _named_space(kernel, name):
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"{name} must be a Kernel, got "
+                         f"{type(kernel).__name__}")
+    if not kernel.positive_definite:
+        raise ValueError(f"{name} must be positive definite, but {kernel} "
+                         "is known not to be")
+
+
+def _points(kernel, points, name):
+    return Features(kernel, points, name).points
+
+
+def _one_kind(kernel, X, Z, who):
+    try:
+        kernel(X[:1], Z[:1])
+    except ValueError as error:
+        raise ValueError(f"{who} must have points of one kind: {error}"
+                         ) from None
+
+
+def _read(g, l, Y, name="g"):
+    """The values g(Y) of a function of H_l."""
+    _expect(g, name, RKHSFunction)
+    if not _same_space(g.kernel, l):
+        raise ValueError(f"{name} must be a function of the kernel {l}, "
+                         f"got {g.kernel}")
+    try:
+        return g(Y)
+    except ValueError as error:
+        raise ValueError(f"{name} does not suit the points Y of the "
+                         f"operator: {error}") from None
+
+
+def _power(x):
+    """A power of two of the size of x: to divide by it is exact."""
+    return math.ldexp(1.0, min(math.frexp(x)[1], 1023)) if x > 0 else 0.0
+
+
+def _lanczos(A, zero=0.0):
+    return lanczos(A, zero)
+
+
+# %% [13] Norms
+def operator_core(A: RKHSOperator) -> np.ndarray:
+    """The matrix F'WG, which has the singular values of A
+    (:prf:ref:`thm-operator-core`).
+
+    Parameters
+    ----------
+    A : RKHSOperator
+        The operator Φ W Ψ*.
+
+    Returns
+    -------
+    (r, s) array
+        With factors FF' of Φ*Φ and GG' of Ψ*Ψ. For weights UV' the
+        factors are those of U'Φ*ΦU and V'Ψ*ΨV, and the matrix is F'G.
+
+    Examples
+    --------
+    >>> from rkhs_lit.kernels import Linear
+    >>> A = RKHSOperator(Linear(), [3.0], Linear(), [1.0], [[2.0]])
+    >>> np.abs(operator_core(A))
+    array([[6.]])
+    """
+    _expect(A, "A", RKHSOperator)
+    W = A.weights
+    if _thin(W):
+        return _factor(A.Phi, W.U).T @ _factor(A.Psi, W.V)
+    return _factor(A.Phi).T @ (W @ _factor(A.Psi))
+
+
+# %% [14] Norms
+DENSE = 1000
+
+
+def hs_norm(A: RKHSOperator) -> float:
+    """The Hilbert–Schmidt norm of an operator
+    (:prf:ref:`thm-operator-calculus`).
+
+    Parameters
+    ----------
+    A : RKHSOperator
+
+    Returns
+    -------
+    float
+        The root of ``hs_inner(A, A)``. Where that sum cancels, and for
+        up to a thousand points, by way of :prf:ref:`thm-operator-core`.
+    """
+    _expect(A, "A", RKHSOperator)
+    e, U = next(_units(A))
+    square, bound = float(_trace(U, U)), _bound(U) ** 2
+    if square < -1e-8 * bound:
+        raise ValueError("A must have positive definite kernels, but its "
+                         "squared norm is negative")
+    if square > 1e-9 * bound or max(len(A.X), len(A.Y)) > DENSE:
+        return _grown(max(square, 0.0) ** 0.5, e)
+    return _grown(np.linalg.norm(operator_core(U)), e)
+
+
+# %% [15] Many points
+def lanczos(A: RKHSOperator, zero: float = 0.0,
+            ) -> tuple[float, np.ndarray | None]:
+    """The largest eigenvalue of A*A and an eigenfunction, by Lanczos'
+    method (:prf:ref:`prop-lanczos`).
+
+    Parameters
+    ----------
+    A : RKHSOperator
+        The operator Φ W Ψ*.
+    zero : float
+        Ten steps without an eigenvalue above it are enough to give up.
+
+    Returns
+    -------
+    theta, b : float and (m,) array
+        The eigenvalue, and the weights of an eigenfunction Ψb of norm
+        one; 0 and None if A*A = 0.
+    """
+    _expect(A, "A", RKHSOperator)
+    zero = check.nonnegative(zero, "zero")
+    Phi, W, Psi = A.Phi, A.weights, A.Psi
+    b = np.random.default_rng(0).normal(size=len(Psi))
+    Q, R, alpha, beta = [], [], [], []
+    theta, last, s = 0.0, 1.0, None
+    while len(Q) < len(Psi):
+        values = Psi.dot(b)
+        size = np.sqrt(_square(Psi, b, values))
+        if size * last <= 1e-13 * max(theta, 0.0) or (
+                len(Q) >= 10 and theta <= zero):
+            break
+        if Q:
+            beta.append(size)
+        Q.append(b / size)
+        R.append(values / size)
+        c = W @ R[-1]                              # the weights of A u
+        values = Phi.dot(c)
+        alpha.append(_square(Phi, c, values))
+        b = W.T @ values                           # those of A* A u
+        for _ in range(2):                         # twice is enough
+            b = b - (np.array(R) @ b) @ np.array(Q)
+        lam, S = eigh_tridiagonal(alpha, beta)
+        theta, s, last = lam[-1], S[:, -1], abs(S[-1, -1])
+    return (float(theta), s @ np.array(Q)) if theta > 0 else (0.0, None)
+
+
+# %% [16] Many points
+def op_norm(A: RKHSOperator) -> float:
+    """The operator norm of an operator, its largest singular value
+    (:prf:ref:`thm-operator-core`).
+
+    Parameters
+    ----------
+    A : RKHSOperator
+
+    Returns
+    -------
+    float
+        The largest ‖A g‖ for ‖g‖ = 1. Above a thousand points by
+        Lanczos' method, which stores no Gram matrix.
+    """
+    _expect(A, "A", RKHSOperator)
+    e, U = next(_units(A))
+    if _thin(U.weights) or max(len(A.X), len(A.Y)) <= DENSE:
+        core = operator_core(U)
+        largest = svdvals(core)[0] if core.size else 0.0
+    else:
+        largest = math.sqrt(lanczos(U)[0])
+    return _grown(largest, e)
+
+
+# %% [17] From a sample
+def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
+                     centred: bool = True) -> RKHSOperator:
+    """The empirical cross-covariance operator
+    (:prf:ref:`thm-empirical-covariance`).
+
+    Parameters
+    ----------
+    k, l : Kernel
+    X, Y : sequences of n points
+        The pairs (x_i, y_i).
+    centred : bool
+        Whether the means are subtracted.
+
+    Returns
+    -------
+    RKHSOperator
+        C from H_l to H_k, where ⟨f, C g⟩ is the covariance of the values
+        f(x_i) and g(y_i); without centring the mean of f(x_i) g(y_i).
+    """
+    Phi, Psi = paired(k, l, X, Y)
+    mean = np.full(len(Phi), 1 / len(Phi))
+    centred = check.flag(centred, "centred")
+    return _operator(Phi, LowRank(-mean, mean, mean) if centred else mean,
+                     Psi)
+
+
+# %% [18] Dividing by an operator
+@_free()
 def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
                       lam: float) -> RKHSFunction | RKHSOperator:
     """The solution of (A + λI) h = f (:prf:ref:`thm-regularised-solve`).
@@ -754,17 +756,20 @@ def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
     RKHSFunction or RKHSOperator
         The function (A + λI)⁻¹ f, or the operator (A + λI)⁻¹ B.
     """
-    _operator(A, "A")
-    if not _same_space(A.k, A.l):
+    _expect(A, "A", RKHSOperator)
+    if not (A.k is A.l or A.k == A.l):
         raise ValueError("A must map a space to itself, got "
                          f"{A.l} -> {A.k}")
-    _one_kind(A.k, A.X, A.Y, "A")
     lam = check.positive(lam, "lam")
+    Phi, Psi, (P, Q) = A.Phi, A.Psi, _factors(A)  # A = (Φ P) (Ψ Q)*
+    M = Q.T @ _dot(Psi, P, Phi)
     if isinstance(f, RKHSOperator):
-        image = _image(A, f, lam)
-    else:
-        c = _response(A, _read(f, A.k, A.Y, "f"), lam)
-        X = f.points if _same_points(f.points, A.X) else A.X
-        image = RKHSFunction(A.k, X, c)
-    with np.errstate(over="ignore"):      # infinite weights are refused
-        return (f - image) / lam
+        _fits(Psi, f.Phi, "A", "f")
+        U, V = (f.weights.U, f.weights.V) if _thin(f.weights) else (
+            np.asarray(f.weights), None)
+        c = P @ _solved(M, Q.T @ _dot(Psi, U, f.Phi), lam, P is Q)
+        W = c if V is None else LowRank(c, V)
+        return (f - _operator(Phi, W, f.Psi)) / lam
+    c = P @ _solved(M, Q.T @ _sampled(Psi, f, "f"), lam, P is Q)
+    Phi = f.features if _same_points(f.points, A.X) else Phi
+    return (f - Phi @ c) / lam
