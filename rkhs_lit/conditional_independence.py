@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 03ce3b62c44d2a44
+# Cells: 3114957f7be02545
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
