@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 3114957f7be02545
+# Cells: d1db52e71654b007
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -357,6 +357,14 @@ def _meet(P, Q):
         1e-28 * P.size * Q.size / len(P))
 
 
+def _record(T, mean, variance, pvalue, unit, *rest):
+    """The record, from sums in the given unit."""
+    with np.errstate(over="ignore"):
+        values = check.finite(np.array([T, mean, math.sqrt(variance)])
+                              * unit, "the product of kx and ky")
+    return ConditionalTest(values[0], pvalue, *values[1:], *rest)
+
+
 # %% [12] Fine print
 def _probe(w):
     """Gram matrix of functions of Z that are finer than those of w."""
@@ -410,14 +418,6 @@ def _objection(w, Z, fit, residuals, moments):
     return ""
 
 
-def _record(T, mean, variance, pvalue, unit, *rest):
-    """The record, from sums in the given unit."""
-    with np.errstate(over="ignore"):
-        values = check.finite(np.array([T, mean, math.sqrt(variance)])
-                              * unit, "the product of kx and ky")
-    return ConditionalTest(values[0], pvalue, *values[1:], *rest)
-
-
 # %% [13] The test as a function
 @dataclass(frozen=True)
 class ConditionalTest(GammaTest):
@@ -465,9 +465,8 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     ConditionalTest
         With an approximate p-value: the regressions are not perfect,
         and a gamma distribution replaces the exact one. It is 1 where
-        the test cannot tell; ``undecided`` says why. If the points of Z
-        are vectors, what the regressions leave is checked against each
-        coordinate, too.
+        the test cannot tell; ``undecided`` says why. What is left by the
+        regressions is checked against each coordinate of vectors Z, too.
 
     Examples
     --------
