@@ -497,6 +497,51 @@ def test_the_test_says_when_it_cannot_tell():
     assert not conditional_independence_test(k, k, Linear(), z**2 + u / 2, z + v, z).undecided
 
 
+def test_the_check_sees_a_wave_along_one_of_five_coordinates():
+    """sec-ci-undecided: a wave that X and Y share, too fine for kz; it stays silent if X and Y
+    are independent of Z, and if X alone has the wave."""
+    rng, undecided = np.random.default_rng(0), np.zeros(3, int)
+    k, kz = Gaussian(1.0), Gaussian(np.sqrt(10))
+    for _ in range(30):
+        z = rng.normal(size=(100, 5))
+        u, v = rng.normal(size=(2, 100))
+        wave = np.cos(4 * z[:, 0])
+        for i, (x, y) in enumerate(((wave + u / 2, wave + v / 2), (u, v), (wave + u / 2, v))):
+            found = conditional_independence_test(k, k, kz, x, y, z)
+            undecided[i] += "still depend" in found.undecided and found.pvalue == 1
+    assert undecided[0] >= 24 and np.all(undecided[1:] <= 2)
+
+
+def test_the_check_by_coordinates_is_that_of_the_theorem():
+    """sec-ci-undecided: p-values of thm-ci-null, for any units of the coordinates; one of
+    them is constant, and does not count."""
+    units, verdicts = np.array([1, 1e200, 1e-200, 3, 1, 0.1]), set()
+    kernels = Gaussian(1.0), Gaussian(1.0), FunctionKernel(
+        lambda s, t: float(np.exp(-np.sum(((s - t) / units) ** 2) / 20)))
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        z = np.column_stack([rng.normal(size=(60, 5)), np.ones(60)])
+        wave = (1 + seed) / 12 * np.cos(3 * z[:, 1])
+        x, y = (wave + rng.normal(size=60) / 2 for _ in range(2))
+        found = conditional_independence_test(*kernels, x, y, z * units, lam=1e-2)
+        S, A, B, w = residual_matrices(kernels, x, y, z * units, 1e-2)
+        singles = [np.exp(-np.subtract.outer(t, t) ** 2 / (2 * 0.49 * t.var()))
+                   for t in z.T[:5]]
+        g = (w / np.sqrt(np.outer(np.diag(w), np.diag(w)))) ** 4
+        while g.mean() > 0.6:
+            g = g * g
+
+        def tails(V):
+            for M in (g, *singles):
+                m, v = plain_moments(M, S, V)
+                yield gamma(m**2 / v, scale=v / m).sf(np.sum(V * M))
+
+        both = max(2 * min(p, 5 * min(rest)) for p, *rest in map(tails, (A, B)))
+        assert bool(found.undecided) == (both < 0.01)
+        verdicts.add(bool(found.undecided))
+    assert verdicts == {False, True}
+
+
 @pytest.mark.parametrize("d", [1, 5])
 def test_level_with_fitted_residuals(d):
     """thm-ci-null: of 200 samples of size 100 at 5 %, 2 to 21 rejections have probability
