@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0ab86874c8f5115c
+# Cells: a36693df577f853d
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
 from rkhs_lit.kernels import Kernel, reduce_tiles, squared_distances
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
-from rkhs_lit.pca import centre
 
 
 # %% [2] One distance, three ways
@@ -59,12 +58,12 @@ def _samples(kernel, X, Y, at_least=1):
 
 
 # %% [5] Fine print
-def _square(value, size):
+def _square(value, size, unit=1.0):
     """max(value, 0) for squared distances, from terms of this size."""
     least = np.min(value)
     if least < -4e-8 * size:
-        raise ValueError("kernel must be positive definite, but the "
-                         f"squared distance of the means is {least:.6g}")
+        raise ValueError("kernel must be positive definite, but a squared "
+                         f"distance of two means is {least * unit:.6g}")
     return np.maximum(value, 0.0)
 
 
@@ -78,9 +77,22 @@ def _certain(value, xx, yy, xy, Phi, Psi):
 
 
 # %% [6] Fine print
+def _splits(K, S, at_least):
+    """The matrix and the marks of splits into so many points or more."""
+    K, S = check.real_array(K, "K", 2), check.real_array(S, "S", 2)
+    N, m = len(S), S.sum(axis=0)
+    if K.shape != (N, N):
+        raise ValueError("K must have a row and a column for each row of S"
+                         f" ({N}), got shape {K.shape}")
+    if (S != S * S).any() or min(m.min(), N - m.max()) < at_least:
+        raise ValueError(f"S must mark at least {at_least} points in each "
+                         "column with 1, and as many with 0")
+    return K, S
+
+
 def _ties(K):
     """What counts as a tie, from a centred Gram matrix of size one."""
-    eps, largest = np.finfo(float).eps, float(np.abs(K).max())
+    eps, largest = np.finfo(float).eps, float(max(K.max(), -K.min()))
     check.certain(largest, 16 * eps if largest else 0.0, "the largest entry"
                   " of the centred Gram matrix, in units of the kernel,")
     return (1e-10 + 4 * len(K) * eps) * largest + 16 * eps
@@ -90,11 +102,9 @@ def _ties(K):
 def _median_distance(X):
     pairs = len(X) * (len(X) - 1) // 2
     if pairs <= 2**20:
-        everything = slice(None)
-        return np.median(np.sqrt(_squares(X, everything, everything)))
-    ranks = {(pairs - 1) // 2, pairs // 2}
+        return np.median(np.sqrt(_squares(X)))
     return np.mean([np.sqrt(_squared_distance_of_rank(X, rank))
-                    for rank in ranks])
+                    for rank in {(pairs - 1) // 2, pairs // 2}])
 
 
 # %% [8] Fine print
@@ -276,38 +286,17 @@ class PermutationTest:
 
 # %% [14] Thousands of splits, one matrix product
 def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
-    """The biased or unbiased MMD² of many splits of a pooled sample
+    """MMD² of all splits of a pooled sample, from its centred Gram matrix
+    K; a column of S marks the points of a first sample with ones
     (:prf:ref:`lem-split-form`).
 
-    Parameters
-    ----------
-    K : (N, N) array
-        The centred Gram matrix of all points, see `centre`.
-    S : (N, B) array
-        Each column marks the first sample of a split with ones, the
-        second with zeros; all first samples have one size.
-    unbiased : bool
-        Which of the two, for samples of at least two points.
-
-    Returns
-    -------
-    (B,) array
-
-    Examples
-    --------
-    >>> K = centre([[1.0, 0.0], [0.0, 1.0]])
-    >>> split_statistics(K, [[1.0], [0.0]])          # 1 + 1 - 2 · 0
+    >>> from rkhs_lit.pca import centre
+    >>> split_statistics(centre([[1.0, 0.0], [0.0, 1.0]]), [[1], [0]])
     array([2.])
     """
-    K, S = check.real_array(K, "K", 2), check.real_array(S, "S", 2)
-    N, m = len(S), S[:, 0].sum()
+    K, S = _splits(K, S, 1 + check.flag(unbiased, "unbiased"))
+    N, m = len(S), S.sum(axis=0)
     n = N - m
-    if K.shape != (N, N):
-        raise ValueError(f"K must have a row and a column for each row of S"
-                         f" ({N}), got shape {K.shape}")
-    if min(m, n) < 1 + check.flag(unbiased, "unbiased"):
-        raise ValueError("S must mark samples of at least "
-                         f"{1 + unbiased} points, got {m:g} and {n:g}")
     q = np.einsum("ij,ij->j", S, K @ S)
     if not unbiased:
         return (N / (m * n)) ** 2 * q
@@ -358,8 +347,11 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
     B = check.whole(n_permutations, "n_permutations", 1)
     rng, between = check.generator(rng), Phi.gram(Psi)
     K = np.block([[Phi.gram(), between], [between.T, Psi.gram()]])
-    scale = float(np.abs(K).max()) or 1.0
-    K = centre(centre(K / scale))      # once more for the sake of rounding
+    scale = float(max(K.max(), -K.min())) or 1.0
+    K /= scale
+    for _ in range(2):            # HKH, once more for the sake of rounding
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1, keepdims=True)
     m, N = len(Phi), len(K)
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
     T = [split_statistics(K, marks[:, None], unbiased)]
@@ -367,7 +359,9 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
         rows = np.tile(marks, (min(256, B - first), 1))
         S = rng.permuted(rows, axis=1).T
         T.append(split_statistics(K, S, unbiased))
-    T = np.concatenate(T) if unbiased else _square(np.concatenate(T), 1)
+    T = np.concatenate(T)
+    if not unbiased:
+        T = _square(T, 1, unit=scale)
     pvalue = permutation_pvalue(T[0], T[1:], tol=(1 + unbiased) * _ties(K))
     with np.errstate(over="ignore"):
         T = check.finite(T * scale, "the kernel")
@@ -375,7 +369,7 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
 
 
 # %% [16] The median heuristic
-def _squares(X, i, j):
+def _squares(X, i=slice(None), j=slice(None)):
     """Squared distances of the pairs in a tile, each pair once."""
     D = squared_distances(X[i], X[j])
     return D[np.triu_indices(len(D), 1)] if i == j else D.ravel()
@@ -411,8 +405,8 @@ def median_heuristic(X, *, max_points: int | None = None,
     max_points : int, optional
         Use a random subsample of so many points. By default all pairs
         are used, in tiles, whatever n is.
-    rng : seed or numpy.random.Generator
-        For the subsample, needed with `max_points` only.
+    rng : seed or numpy.random.Generator, optional
+        For the subsample.
 
     Returns
     -------
@@ -429,8 +423,6 @@ def median_heuristic(X, *, max_points: int | None = None,
     X = as_points(X)
     if max_points is not None:
         size = check.whole(max_points, "max_points", 2)
-        if rng is None:
-            raise ValueError("rng must be given with max_points")
         rng = check.generator(rng)
         if len(X) > size:
             X = X[rng.choice(len(X), size, replace=False)]

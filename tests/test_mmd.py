@@ -658,6 +658,14 @@ def test_the_test_repeats_with_a_seed_and_leaves_its_input_alone():
     assert len(np.unique(a.null_distribution)) > 45
 
 
+def test_the_test_has_defaults():
+    """def-rng: 999 splits, and fresh randomness."""
+    X, Y = samples()
+    one, other = mmd_test(Gaussian(1.0), X, Y), mmd_test(Gaussian(1.0), X, Y)
+    assert len(one.null_distribution) == 999
+    assert not np.array_equal(one.null_distribution, other.null_distribution)
+
+
 def test_rounding_tolerance_only_enlarges_the_p_value():
     """prop-permutation-rounding."""
     null = [1.0, 2.0 - 1e-12, 2.0, 3.0]
@@ -760,6 +768,7 @@ def test_a_subsample_takes_no_point_twice():
     """def-median-heuristic with max_points: two of three points, in all ways."""
     found = {median_heuristic([0.0, 1.0, 5.0], max_points=2, rng=seed) for seed in range(20)}
     assert found == {1.0, 4.0, 5.0}
+    assert median_heuristic([0.0, 1.0, 5.0], max_points=2) in found
 
 
 # -- bad input ------------------------------------------------------------
@@ -834,6 +843,23 @@ def test_bad_options_of_the_test(options, match):
         mmd_test(Gaussian(1.0), GOOD, GOOD, **options)
 
 
+@pytest.mark.parametrize("K, S, unbiased, match", [
+    (np.eye(3), [[1.0], [0.0]], False, "^K"),
+    ([1.0, 2.0], [[1.0], [0.0]], False, "^K"),
+    ([[np.nan, 0.0], [0.0, 1.0]], [[1.0], [0.0]], False, "^K"),
+    (np.eye(2), [1.0, 0.0], False, "^S"),
+    (np.eye(2), [[1.0], [1.0]], False, "^S"),
+    (np.eye(2), [[1.0], [0.0]], True, "^S"),
+    (np.eye(2), [[1.0, 1.0], [0.0, 1.0]], False, "^S"),
+    (np.eye(2), [[0.5, 1.0], [0.5, 0.0]], False, "^S"),
+    (np.eye(2), [[1.0], [0.0]], "no", "^unbiased"),
+])
+def test_bad_splits(K, S, unbiased, match):
+    """lem-split-form: marks are zeros and ones, with samples of one size."""
+    with pytest.raises(ValueError, match=match):
+        split_statistics(K, S, unbiased)
+
+
 @pytest.mark.parametrize("arguments, tol, match", [
     ((np.nan, [1.0]), 0.0, "statistic"),
     (("a", [1.0]), 0.0, "statistic"),
@@ -879,7 +905,6 @@ def test_bad_records(arguments, match):
     ([0.0, 1e-200, 2e-200, 3e-200, 1e10], {}, "^X must have a positive median.*coincide beside"),
     (GOOD, {"max_points": 1, "rng": 0}, "max_points"),
     (GOOD, {"max_points": 2.5, "rng": 0}, "max_points"),
-    (GOOD, {"max_points": 2}, "rng"),
     (GOOD, {"max_points": 2, "rng": "seed"}, "rng"),
 ])
 def test_bad_input_of_the_median_heuristic(X, options, match):
@@ -901,6 +926,25 @@ def test_points_far_from_zero_cost_no_digits(kernel):
                   lambda *a: mmd_test(*a, n_permutations=99, rng=0).pvalue):
             for far in (np.array([1e8, -1e8]), 1e12):
                 assert np.isclose(f(kernel, x + far, y + far), f(kernel, x, y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [*AFFINE, Polynomial(2), FeatureKernel(substrings(2))],
+                         ids=["linear", "scaled", "sum", "mapped", "polynomial", "strings"])
+def test_moved_features_keep_their_differences(kernel):
+    """lem-features-moved: HKH stays, whole samples and both together; the linear K gets small."""
+    X, Y = samples(6, 5)
+    if isinstance(kernel, FeatureKernel):
+        X, Y = WORDS[:4], WORDS[4:]
+    Phi, Psi = Features(kernel, X), Features(kernel, Y, "Y")
+    near, other = moved(Phi, Psi)
+    assert other.name == "Y" and len(other) == len(Y)
+    pooled = [np.block([[F.gram(), F.gram(G)], [G.gram(F), G.gram()]])
+              for F, G in ((Phi, Psi), (near, other))]
+    assert np.allclose(centre(pooled[0]), centre(pooled[1]), atol=1e-12)
+    assert np.allclose(centre(moved(Phi)[0].gram()), centre(Phi.gram()), atol=1e-12)
+    if kernel == Linear():
+        far = moved(Features(kernel, X + 2**20))[0].gram()
+        assert np.allclose(far, moved(Phi)[0].gram(), atol=1e-8)
 
 
 def test_the_linear_statistics_of_far_points_in_fractions():
