@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a36693df577f853d
+# Cells: a9811b880d94fa5d
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -77,6 +77,26 @@ def _certain(value, xx, yy, xy, Phi, Psi):
 
 
 # %% [6] Fine print
+def _pooled(Phi, Psi):
+    """HKH for both samples, in units of the largest entry of K."""
+    between = Phi.gram(Psi)
+    K = np.block([[Phi.gram(), between], [between.T, Psi.gram()]])
+    scale = float(max(K.max(), -K.min())) or 1.0
+    K /= scale
+    for _ in range(2):                 # once more for the sake of rounding
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1, keepdims=True)
+    return K, scale
+
+
+def _orders(marks, B, rng):
+    """The marks, then B random orders of them in blocks of 256 columns."""
+    yield marks[:, None]
+    for first in range(0, B, 256):
+        rows = np.tile(marks, (min(256, B - first), 1))
+        yield rng.permuted(rows, axis=1).T
+
+
 def _splits(K, S, at_least):
     """The matrix and the marks of splits into so many points or more."""
     K, S = check.real_array(K, "K", 2), check.real_array(S, "S", 2)
@@ -345,21 +365,12 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
     unbiased = check.flag(unbiased, "unbiased")
     Phi, Psi = moved(*_samples(kernel, X, Y, 1 + unbiased))
     B = check.whole(n_permutations, "n_permutations", 1)
-    rng, between = check.generator(rng), Phi.gram(Psi)
-    K = np.block([[Phi.gram(), between], [between.T, Psi.gram()]])
-    scale = float(max(K.max(), -K.min())) or 1.0
-    K /= scale
-    for _ in range(2):            # HKH, once more for the sake of rounding
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1, keepdims=True)
+    rng = check.generator(rng)
+    K, scale = _pooled(Phi, Psi)                          # HKH / scale
     m, N = len(Phi), len(K)
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
-    T = [split_statistics(K, marks[:, None], unbiased)]
-    for first in range(0, B, 256):
-        rows = np.tile(marks, (min(256, B - first), 1))
-        S = rng.permuted(rows, axis=1).T
-        T.append(split_statistics(K, S, unbiased))
-    T = np.concatenate(T)
+    T = np.concatenate([split_statistics(K, S, unbiased)
+                        for S in _orders(marks, B, rng)])
     if not unbiased:
         T = _square(T, 1, unit=scale)
     pvalue = permutation_pvalue(T[0], T[1:], tol=(1 + unbiased) * _ties(K))
