@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a9811b880d94fa5d
+# Cells: b6679793755d5f06
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -365,12 +365,11 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
     unbiased = check.flag(unbiased, "unbiased")
     Phi, Psi = moved(*_samples(kernel, X, Y, 1 + unbiased))
     B = check.whole(n_permutations, "n_permutations", 1)
-    rng = check.generator(rng)
     K, scale = _pooled(Phi, Psi)                          # HKH / scale
     m, N = len(Phi), len(K)
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
     T = np.concatenate([split_statistics(K, S, unbiased)
-                        for S in _orders(marks, B, rng)])
+                        for S in _orders(marks, B, check.generator(rng))])
     if not unbiased:
         T = _square(T, 1, unit=scale)
     pvalue = permutation_pvalue(T[0], T[1:], tol=(1 + unbiased) * _ties(K))
