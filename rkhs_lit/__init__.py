@@ -163,7 +163,9 @@ from rkhs_lit.mmd import (
     mmd2_biased,
     mmd2_unbiased,
     mmd_test,
+    moved,
     permutation_pvalue,
+    split_statistics,
     witness,
 )
 from rkhs_lit.moore_aronszajn import (

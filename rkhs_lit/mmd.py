@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 520e4513bcd6da7a
+# Cells: b6679793755d5f06
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -14,29 +14,120 @@ import numpy as np
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
 from rkhs_lit.kernels import Kernel, reduce_tiles, squared_distances
-from rkhs_lit.mean_embedding import mean_embedding
-from rkhs_lit.moore_aronszajn import RKHSFunction, _space
+from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 
-# %% [2] The code
-def _mean(kernel, X, Y=None, *, distinct=False):
-    """The average of k(x_i, y_j) over all pairs, or without Y of
-    k(x_i, x_j), where `distinct` leaves out the pairs i = j."""
-    n, m = len(X), len(X if Y is None else Y)
-    pairs = n * (n - 1) if distinct else n * m
-
-    def visit(total, i, j):
-        K = kernel._block(X[i], (X if Y is None else Y)[j])
-        part = K.sum() - (K.trace() if distinct and i == j else 0.0)
-        total += part / pairs * (2 if Y is None and i != j else 1)
-
+# %% [2] One distance, three ways
+def _mean(Phi, Psi=None, *, distinct=False):
+    """The average of the entries of Φ*Ψ, or without Ψ of Φ*Φ, where
+    `distinct` leaves out the diagonal."""
+    m, n = len(Phi), len(Psi or Phi)
     with np.errstate(over="ignore", invalid="ignore"):
-        total = reduce_tiles(visit, lambda: np.zeros(1), n,
-                             None if Y is None else m)
-    return float(check.finite(total, "the kernel")[0])
+        total = Phi.dot(np.ones(n), Psi).sum()
+        if distinct:
+            total, m = total - Phi.diag().sum(), m - 1
+    return float(check.finite(total, "the kernel")) / (m * n)
 
 
-# %% [3] The code
+# %% [3] Points far from zero
+def moved(Phi: Features, *others: Features) -> list[Features]:
+    """The maps with features k(x, ·) - h, for one h near the points of
+    all (:prf:ref:`lem-features-moved`); the maps themselves where no such
+    h leaves a simple kernel.
+
+    >>> from rkhs_lit.kernels import Linear
+    >>> Phi, = moved(Features(Linear(), [1e9, 1e9 + 1, 1e9 + 3]))
+    >>> Phi.diag()
+    array([1., 0., 4.])
+    """
+    maps = Phi, *others
+    near = Phi.kernel._about(*(F.points for F in maps))
+    return [Features(near, F, F.name, F.kernel_name) for F in maps]
+
+
+# %% [4] Fine print
+def _samples(kernel, X, Y, at_least=1):
+    """The maps Φ and Ψ of two samples with points of one kind."""
+    Phi, Psi = Features(kernel, X), Features(kernel, Y, "Y")
+    for F in (Phi, Psi):
+        if len(F) < at_least:
+            raise ValueError(f"{F.name} must hold at least {at_least} "
+                             f"points, got {len(F)}")
+    Psi[:1].gram(Phi[:1])                  # refuses points of two kinds
+    return Phi, Psi
+
+
+# %% [5] Fine print
+def _square(value, size, unit=1.0):
+    """max(value, 0) for squared distances, from terms of this size."""
+    least = np.min(value)
+    if least < -4e-8 * size:
+        raise ValueError("kernel must be positive definite, but a squared "
+                         f"distance of two means is {least * unit:.6g}")
+    return np.maximum(value, 0.0)
+
+
+def _certain(value, xx, yy, xy, Phi, Psi):
+    """The value xx + yy - 2 xy, with a warning if the rounding errors of
+    these averages leave it in doubt beside the spread of the features."""
+    check.finite(value, "the kernel")
+    errors = 4 * np.finfo(float).eps * np.abs([xx, yy, xy, xy])
+    spread = max(Phi.diag().mean() - xx, Psi.diag().mean() - yy)
+    return check.certain(float(value), float(errors.sum()), "MMD²", spread)
+
+
+# %% [6] Fine print
+def _pooled(Phi, Psi):
+    """HKH for both samples, in units of the largest entry of K."""
+    between = Phi.gram(Psi)
+    K = np.block([[Phi.gram(), between], [between.T, Psi.gram()]])
+    scale = float(max(K.max(), -K.min())) or 1.0
+    K /= scale
+    for _ in range(2):                 # once more for the sake of rounding
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1, keepdims=True)
+    return K, scale
+
+
+def _orders(marks, B, rng):
+    """The marks, then B random orders of them in blocks of 256 columns."""
+    yield marks[:, None]
+    for first in range(0, B, 256):
+        rows = np.tile(marks, (min(256, B - first), 1))
+        yield rng.permuted(rows, axis=1).T
+
+
+def _splits(K, S, at_least):
+    """The matrix and the marks of splits into so many points or more."""
+    K, S = check.real_array(K, "K", 2), check.real_array(S, "S", 2)
+    N, m = len(S), S.sum(axis=0)
+    if K.shape != (N, N):
+        raise ValueError("K must have a row and a column for each row of S"
+                         f" ({N}), got shape {K.shape}")
+    if (S != S * S).any() or min(m.min(), N - m.max()) < at_least:
+        raise ValueError(f"S must mark at least {at_least} points in each "
+                         "column with 1, and as many with 0")
+    return K, S
+
+
+def _ties(K):
+    """What counts as a tie, from a centred Gram matrix of size one."""
+    eps, largest = np.finfo(float).eps, float(max(K.max(), -K.min()))
+    check.certain(largest, 16 * eps if largest else 0.0, "the largest entry"
+                  " of the centred Gram matrix, in units of the kernel,")
+    return (1e-10 + 4 * len(K) * eps) * largest + 16 * eps
+
+
+# %% [7] Fine print
+def _median_distance(X):
+    pairs = len(X) * (len(X) - 1) // 2
+    if pairs <= 2**20:
+        return np.median(np.sqrt(_squares(X)))
+    return np.mean([np.sqrt(_squared_distance_of_rank(X, rank))
+                    for rank in {(pairs - 1) // 2, pairs // 2}])
+
+
+# %% [8] Fine print
 def _suited(kernel, points, letter, name="the kernel"):
     """Points as the kernel wants them, or an error that names both."""
     try:
@@ -48,45 +139,7 @@ def _suited(kernel, points, letter, name="the kernel"):
                          ) from None
 
 
-def _samples(kernel, X, Y, least):
-    """A kernel with the same differences of features, and both samples
-    as it wants them (:prf:ref:`lem-features-moved`)."""
-    _space(kernel)
-    check.same_columns(X, Y)
-    prepared = []
-    for name, points in (("X", X), ("Y", Y)):
-        prepared.append(_suited(kernel, points, name))
-        if len(prepared[-1]) < least:
-            raise ValueError(f"{name} must hold at least {least} points, "
-                             f"got {len(prepared[-1])}")
-    try:
-        kernel._block(prepared[0][:1], prepared[1][:1])
-    except ValueError as error:
-        raise ValueError(f"Y does not suit X: {error}") from None
-    near = kernel._about(X, Y)
-    return near, *(prepared if near is kernel else (
-        near._prepare(X, "X"), near._prepare(Y, "Y")))
-
-
-def _square(value, size):
-    check.finite(value, "the kernel")
-    # 1e-8 allows for kernels that are computed to eight digits.
-    if value < -4e-8 * size:
-        raise ValueError("kernel must be positive definite, but the "
-                         f"squared distance of the means is {value:.6g}")
-    return max(value, 0.0)
-
-
-def _certain(value, xx, yy, xy, kernel, *samples):
-    """The value xx + yy - 2 xy, with a warning if the rounding errors of
-    these averages leave it in doubt beside the spread of the features."""
-    errors = 4 * np.finfo(float).eps * np.abs([xx, yy, xy, xy])
-    spread = max(kernel._diag(Z).mean() - mean
-                 for Z, mean in zip(samples, (xx, yy)))
-    return check.certain(value, float(errors.sum()), "MMD²", spread)
-
-
-# %% [4] The code
+# %% [9] The distance and the witness of two samples
 def mmd2_biased(kernel: Kernel, X, Y) -> float:
     """The squared distance between the mean features of two samples
     (:prf:ref:`prop-mmd-feature-means`).
@@ -115,14 +168,13 @@ def mmd2_biased(kernel: Kernel, X, Y) -> float:
     >>> mmd2_biased(Linear(), [1.0, 2.0, 6.0], [0.0, 2.0])
     4.0
     """
-    kernel, X, Y = _samples(kernel, X, Y, 1)
-    xx, yy, xy = _mean(kernel, X), _mean(kernel, Y), _mean(kernel, X, Y)
-    size = max(abs(xx), abs(yy), abs(xy))
-    return _certain(_square((xx - xy) + (yy - xy), size), xx, yy, xy,
-                    kernel, X, Y)
+    Phi, Psi = moved(*_samples(kernel, X, Y))
+    xx, yy, xy = _mean(Phi), _mean(Psi), _mean(Phi, Psi)
+    square = _square((xx - xy) + (yy - xy), max(map(abs, (xx, yy, xy))))
+    return _certain(square, xx, yy, xy, Phi, Psi)
 
 
-# %% [5] The code
+# %% [10] The distance and the witness of two samples
 def witness(kernel: Kernel, X, Y) -> RKHSFunction:
     """The function μ_X - μ_Y, which tells two samples apart best
     (:prf:ref:`thm-mmd-three`).
@@ -147,11 +199,12 @@ def witness(kernel: Kernel, X, Y) -> RKHSFunction:
     >>> w([0.0, 3.0]).round(6)                         # ±(1 - e^-4.5)
     array([ 0.988891, -0.988891])
     """
-    _samples(kernel, X, Y, 1)                    # says what is wrong
-    return mean_embedding(kernel, X) - mean_embedding(kernel, Y)
+    Phi, Psi = _samples(kernel, X, Y)
+    m, n = len(Phi), len(Psi)
+    return Phi @ np.full(m, 1 / m) - Psi @ np.full(n, 1 / n)
 
 
-# %% [6] Estimating MMD without bias
+# %% [11] Estimating MMD without bias
 def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     """Unbiased estimate of MMD² from two samples
     (:prf:ref:`thm-mmd-unbiased`).
@@ -175,13 +228,13 @@ def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     >>> mmd2_unbiased(Linear(), [1.0, 3.0], [1.0, 3.0])    # 3 + 3 - 2 · 4
     -2.0
     """
-    kernel, X, Y = _samples(kernel, X, Y, 2)
-    xx, yy = (_mean(kernel, Z, distinct=True) for Z in (X, Y))
-    xy = _mean(kernel, X, Y)
-    return _certain((xx - xy) + (yy - xy), xx, yy, xy, kernel, X, Y)
+    Phi, Psi = moved(*_samples(kernel, X, Y, at_least=2))
+    xx, yy = (_mean(F, distinct=True) for F in (Phi, Psi))
+    xy = _mean(Phi, Psi)
+    return _certain((xx - xy) + (yy - xy), xx, yy, xy, Phi, Psi)
 
 
-# %% [7] Rounding must not break ties
+# %% [12] Rounding must not break ties
 def permutation_pvalue(statistic: float, null_distribution, *,
                        tol: float = 0.0) -> float:
     """The p-value (1 + #{null >= statistic}) / (1 + B)
@@ -209,22 +262,13 @@ def permutation_pvalue(statistic: float, null_distribution, *,
     0.75
     """
     statistic = check.number(statistic, "statistic")
-    null = _values(null_distribution)
+    null = check.vector(null_distribution, "null_distribution")
     tol = check.nonnegative(tol, "tol")
     count = int(np.sum(null >= statistic - tol))
     return (1 + count) / (1 + len(null))
 
 
-# %% [8] Rounding must not break ties
-def _values(null_distribution):
-    null = as_points(null_distribution, "null_distribution")
-    if np.ndim(null_distribution) != 1:
-        raise ValueError("null_distribution must be a list of numbers, got "
-                         f"shape {np.shape(null_distribution)}")
-    return null[:, 0]
-
-
-# %% [9] Rounding must not break ties
+# %% [13] Rounding must not break ties
 @dataclass(frozen=True, eq=False, repr=False)
 class PermutationTest:
     """What a permutation test has found
@@ -246,47 +290,34 @@ class PermutationTest:
     null_distribution: np.ndarray
 
     def __post_init__(self):
-        pvalue = check.number(self.pvalue, "pvalue")
-        if not 0 < pvalue <= 1:
-            raise ValueError(f"pvalue must be in (0, 1], got {pvalue}")
-        null = _values(self.null_distribution).copy()
-        null.setflags(write=False)
-        object.__setattr__(self, "statistic",
-                           check.number(self.statistic, "statistic"))
-        object.__setattr__(self, "pvalue", pvalue)
-        object.__setattr__(self, "null_distribution", null)
+        values = {"statistic": check.number(self.statistic, "statistic"),
+                  "pvalue": check.number(self.pvalue, "pvalue"),
+                  "null_distribution": check.vector(self.null_distribution,
+                                                    "null_distribution")}
+        if not 0 < values["pvalue"] <= 1:
+            raise ValueError(f"pvalue must be in (0, 1], got {self.pvalue}")
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self):
         return (f"PermutationTest(statistic={self.statistic:.6g}, pvalue="
                 f"{self.pvalue:.6g}, B={len(self.null_distribution)})")
 
 
-# %% [10] Thousands of splits, one matrix product
-def _pooled(kernel, X, Y):
-    """The Gram matrix of both samples, scaled to size one; the scale."""
-    m, N = len(X), len(X) + len(Y)
-    K = np.empty((N, N))
-    K[:m, :m] = kernel(X)
-    K[m:, m:] = kernel(Y)
-    K[:m, m:] = kernel(X, Y)
-    K[m:, :m] = K[:m, m:].T
-    scale = float(max(K.max(), -K.min())) or 1.0
-    K /= scale
-    return K, scale
+# %% [14] Thousands of splits, one matrix product
+def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
+    """MMD² of all splits of a pooled sample, from its centred Gram matrix
+    K; a column of S marks the points of a first sample with ones
+    (:prf:ref:`lem-split-form`).
 
-
-def _centre(K):
-    # The second round removes what the first leaves by rounding.
-    for _ in range(2):
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1, keepdims=True)
-
-
-def _split_statistics(K, S, unbiased=False):
-    """(N / mn)² s'Ks for the columns s of S, with a centred K, or the
-    unbiased statistics (:prf:ref:`lem-split-form`)."""
-    m, N = S[:, 0].sum(), len(S)
-    n, q = N - m, np.einsum("ij,ij->j", S, K @ S)
+    >>> from rkhs_lit.pca import centre
+    >>> split_statistics(centre([[1.0, 0.0], [0.0, 1.0]]), [[1], [0]])
+    array([2.])
+    """
+    K, S = _splits(K, S, 1 + check.flag(unbiased, "unbiased"))
+    N, m = len(S), S.sum(axis=0)
+    n = N - m
+    q = np.einsum("ij,ij->j", S, K @ S)
     if not unbiased:
         return (N / (m * n)) ** 2 * q
     d, t = K.diagonal() @ S, K.trace()
@@ -294,28 +325,9 @@ def _split_statistics(K, S, unbiased=False):
             + 2 * q / (m * n))
 
 
-# %% [11] Thousands of splits, one matrix product
-def _ties(K):
-    """What counts as a tie, from a centred Gram matrix of size one."""
-    eps, largest = np.finfo(float).eps, float(max(K.max(), -K.min()))
-    check.certain(largest, 16 * eps if largest else 0.0, "the largest entry"
-                  " of the centred Gram matrix, in units of the kernel,")
-    return (1e-10 + 4 * len(K) * eps) * largest + 16 * eps
-
-
-def _random_splits(K, marks, B, rng, unbiased):
-    """The statistics of B random reorderings of the marks."""
-    null = np.empty(B)
-    for first in range(0, B, 256):
-        rows = np.tile(marks, (min(256, B - first), 1))
-        S = rng.permuted(rows, axis=1).T
-        null[first:first + 256] = _split_statistics(K, S, unbiased)
-    return null
-
-
-# %% [12] Thousands of splits, one matrix product
-def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int, rng,
-             unbiased: bool = False) -> PermutationTest:
+# %% [15] Thousands of splits, one matrix product
+def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
+             rng=None, unbiased: bool = False) -> PermutationTest:
     """Test whether two samples come from one distribution
     (:prf:ref:`thm-permutation-level`).
 
@@ -332,7 +344,7 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int, rng,
     X, Y : sequences of m and n points
     n_permutations : int
         The number B of random splits.
-    rng : seed or numpy.random.Generator
+    rng : seed or numpy.random.Generator, optional
     unbiased : bool
         Whether the statistic is the unbiased one, for m, n >= 2: take
         it if m and n are far apart.
@@ -351,28 +363,23 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int, rng,
     0.005
     """
     unbiased = check.flag(unbiased, "unbiased")
-    kernel = _samples(kernel, X, Y, 1 + unbiased)[0]
+    Phi, Psi = moved(*_samples(kernel, X, Y, 1 + unbiased))
     B = check.whole(n_permutations, "n_permutations", 1)
-    rng = check.generator(rng)
-    K, scale = _pooled(kernel, X, Y)
-    _centre(K)
-    m, N = len(X), len(K)
+    K, scale = _pooled(Phi, Psi)                          # HKH / scale
+    m, N = len(Phi), len(K)
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
-    statistic = float(_split_statistics(K, marks[:, None], unbiased)[0])
-    null = _random_splits(K, marks, B, rng, unbiased)
+    T = np.concatenate([split_statistics(K, S, unbiased)
+                        for S in _orders(marks, B, check.generator(rng))])
     if not unbiased:
-        _square(min(statistic, null.min()) * scale, scale)
-        statistic, null = max(statistic, 0.0), np.maximum(null, 0.0)
-    pvalue = permutation_pvalue(statistic, null,
-                                tol=(1 + unbiased) * _ties(K))
+        T = _square(T, 1, unit=scale)
+    pvalue = permutation_pvalue(T[0], T[1:], tol=(1 + unbiased) * _ties(K))
     with np.errstate(over="ignore"):
-        null = check.finite(null * scale, "the kernel")
-    statistic = check.finite(statistic * scale, "the kernel")
-    return PermutationTest(statistic, pvalue, null)
+        T = check.finite(T * scale, "the kernel")
+    return PermutationTest(T[0], pvalue, T[1:])
 
 
-# %% [13] The median heuristic
-def _squares(X, i, j):
+# %% [16] The median heuristic
+def _squares(X, i=slice(None), j=slice(None)):
     """Squared distances of the pairs in a tile, each pair once."""
     D = squared_distances(X[i], X[j])
     return D[np.triu_indices(len(D), 1)] if i == j else D.ravel()
@@ -395,7 +402,7 @@ def _squared_distance_of_rank(X, rank):
     return float(np.int64(found).view(np.float64))
 
 
-# %% [14] The median heuristic
+# %% [17] The median heuristic
 def median_heuristic(X, *, max_points: int | None = None,
                      rng=None) -> float:
     """A bandwidth: the median distance between pairs of points
@@ -408,8 +415,8 @@ def median_heuristic(X, *, max_points: int | None = None,
     max_points : int, optional
         Use a random subsample of so many points. By default all pairs
         are used, in tiles, whatever n is.
-    rng : seed or numpy.random.Generator
-        For the subsample, needed with `max_points` only.
+    rng : seed or numpy.random.Generator, optional
+        For the subsample.
 
     Returns
     -------
@@ -426,8 +433,6 @@ def median_heuristic(X, *, max_points: int | None = None,
     X = as_points(X)
     if max_points is not None:
         size = check.whole(max_points, "max_points", 2)
-        if rng is None:
-            raise ValueError("rng must be given with max_points")
         rng = check.generator(rng)
         if len(X) > size:
             X = X[rng.choice(len(X), size, replace=False)]
@@ -443,14 +448,3 @@ def median_heuristic(X, *, max_points: int | None = None,
                          "coincide beside the largest point, or the "
                          "points are too large")
     return float(sigma)
-
-
-# %% [15] The median heuristic
-def _median_distance(X):
-    pairs = len(X) * (len(X) - 1) // 2
-    if pairs <= 2**20:
-        everything = slice(None)
-        return np.median(np.sqrt(_squares(X, everything, everything)))
-    ranks = {(pairs - 1) // 2, pairs // 2}
-    return np.mean([np.sqrt(_squared_distance_of_rank(X, rank))
-                    for rank in ranks])
