@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5c4b275622fa5bba
+# Cells: 031373c51a8cd687
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -124,7 +124,7 @@ def _fractions(K):
             and all(isinstance(v, Rational) for v in K.flat))
 
 
-def _in_unit(K, name, exact):
+def _scaled(K, name, exact):
     """A Gram matrix in units of a power of two, less the mean of its
     entries, and the unit; fractions stay as they are."""
     M, unit = (np.vectorize(Fraction, otypes=[object])(K) if exact
@@ -144,7 +144,7 @@ def _in_unit(K, name, exact):
 def _gram_sums(K, L, at_least, *, squares=False):
     """The sums of two Gram matrices."""
     exact = _fractions(K) and _fractions(L)
-    (K, a), (L, b) = _in_unit(K, "K", exact), _in_unit(L, "L", exact)
+    (K, a), (L, b) = _scaled(K, "K", exact), _scaled(L, "L", exact)
     n = len(K)
     if len(L) != n:
         raise ValueError(f"L must have the shape of K, ({n}, {n}), got "
@@ -226,10 +226,10 @@ def _whitened(X):
 
 def _directions(start, forth):
     """The rows of start as unit vectors for whitened points."""
-    A, shape = as_points(start, "start"), (2, len(forth))
-    if np.shape(start) != shape:
-        raise ValueError(f"start must have shape {shape}, got "
-                         f"{np.shape(start)}")
+    A = check.real_array(start, "start", ndim=2)
+    if A.shape != (2, len(forth)):
+        raise ValueError(f"start must have shape (2, {len(forth)}), got "
+                         f"{A.shape}")
     with np.errstate(over="ignore", invalid="ignore"):
         W = A @ forth
         size = np.abs(W).max(axis=1, keepdims=True)
@@ -336,10 +336,10 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     4.0
     """
     least = 4 if check.flag(unbiased, "unbiased") else 1
-    Phi, Psi = paired(k, l, X, Y, least)
-    s = _tile_sums(_near(Phi), _near(Psi))
-    value = _u_statistic(s) if unbiased else _squared(
-        _v_statistic(s), s, "k and l")
+    Phi, Psi = map(_near, paired(k, l, X, Y, least))
+    s = _tile_sums(Phi, Psi)
+    value = (_u_statistic(s) if unbiased
+             else _squared(_v_statistic(s), s, "k and l"))
     return _estimate(value, s, "k and l")
 
 
@@ -400,6 +400,15 @@ def _permuted(Phi, Psi):
     return statistics, float(p * q), float(ties)
 
 
+def _orders(n, B, rng):
+    """The actual order, and B random ones in blocks."""
+    order = np.arange(n)[None]
+    yield order
+    for done in range(0, B, 256):
+        yield rng.permuted(np.repeat(order, min(256, B - done), axis=0),
+                           axis=1)
+
+
 # %% [15] Fast permutations
 def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
               rng=None) -> PermutationTest:
@@ -436,25 +445,20 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     ...           n_permutations=199, rng=0).pvalue
     0.005
     """
-    Phi, Psi = paired(k, l, X, Y)
+    Phi, Psi = map(_near, paired(k, l, X, Y))
     n, B = len(Phi), check.whole(n_permutations, "n_permutations", 1)
     rng = check.generator(rng)
-    (a, Phi), (b, Psi) = _near(Phi).unit(), _near(Psi).unit()
+    (a, Phi), (b, Psi) = Phi.unit(), Psi.unit()
     statistics, bound, ties = _permuted(Phi, Psi)
     check.certain(bound, ties if bound else 0.0, "the largest possible n² "
                   "HSIC, in units of the kernels,")
-    order = np.arange(n)[None]
-    T = float(statistics(order)[0])
-    null = np.concatenate([statistics(rng.permuted(
-        np.repeat(order, min(256, B - done), axis=0), axis=1))
-        for done in range(0, B, 256)])
-    if min(T, null.min()) < -1e-8 * bound - ties:
+    T = np.concatenate([*map(statistics, _orders(n, B, rng))])
+    if T.min() < -1e-8 * bound - ties:
         raise ValueError("k and l must be positive definite, but the "
                          "squared norm is negative")
-    pvalue = permutation_pvalue(T, null, tol=ties)
-    unit = _in_units(1 / n**2, a * b, "k and l")
-    return PermutationTest(max(T, 0.0) * unit, pvalue,
-                           np.maximum(null, 0.0) * unit)
+    pvalue = permutation_pvalue(T[0], T[1:], tol=ties)
+    T = np.maximum(T, 0.0) * _in_units(1 / n**2, a * b, "k and l")
+    return PermutationTest(float(T[0]), pvalue, T[1:])
 
 
 # %% [16] The null distribution without permutations
@@ -579,8 +583,8 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     >>> hsic_gamma_test(Gaussian(0.5), Gaussian(0.5), x, x**2).pvalue < 1e-4
     True
     """
-    Phi, Psi = paired(k, l, X, Y, at_least=4)
-    s = _tile_sums(_near(Phi), _near(Psi), squares=True)
+    Phi, Psi = map(_near, paired(k, l, X, Y, at_least=4))
+    s = _tile_sums(Phi, Psi, squares=True)
     T, spread = _squared(_v_statistic(s), s, "k and l"), min(_traces(s))
     mean, variance = _null_moments(s)
     # Less may be the rounding of the kernels and of the sums.
@@ -789,18 +793,17 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
     W = _directions(start, forth)
     tol = check.tolerance(tol, zero=True)
     max_steps = check.whole(max_steps, "max_steps", 1)
-    steps = [(W.ravel(), _unmix_objective(k, Z, W.ravel())[0])]
+    J = partial(_unmix_objective, k, Z)
+    path, values = [W.ravel()], [J(W.ravel())[0]]
 
     def note(intermediate_result):
-        steps.append((intermediate_result.x.copy(),
-                      float(intermediate_result.fun)))
+        path.append(intermediate_result.x.copy())
+        values.append(intermediate_result.fun)
 
-    found = minimize(lambda w: _unmix_objective(k, Z, w), steps[0][0],
-                     jac=True, method="BFGS", callback=note,
+    found = minimize(J, path[0], jac=True, method="BFGS", callback=note,
                      options={"gtol": tol, "maxiter": max_steps})
-    W = np.array([w for w, _ in steps]).reshape(len(steps), 2, -1)
-    path = W / np.linalg.norm(W, axis=2, keepdims=True) @ back
-    values = np.array([value for _, value in steps])
-    path, values = check.frozen(path), check.frozen(values)
+    W = np.reshape(path, (len(path), 2, -1))
+    W = W / np.linalg.norm(W, axis=2, keepdims=True)
+    path, values = check.frozen(W @ back), check.frozen(values)
     return Unmixing(path[-1], float(values[-1]), path, values,
                     bool(np.abs(found.jac).max() <= tol))
