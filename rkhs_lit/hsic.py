@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 64674942e133eb0a
+# Cells: 4532815f0a604b4a
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -23,120 +23,35 @@ from scipy.stats import gamma
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.bochner import pivoted_cholesky
-from rkhs_lit.cross_covariance import _named_space, _power
-from rkhs_lit.kernels import Gaussian, Kernel, gram_dot, reduce_tiles
-from rkhs_lit.mean_embedding import (GaussianEmbedding, _covariance_matrix,
-                                     embedding_distance)
-from rkhs_lit.mmd import PermutationTest, _suited, permutation_pvalue
+from rkhs_lit.kernels import Gaussian, Kernel, reduce_tiles
+from rkhs_lit.mean_embedding import GaussianEmbedding, embedding_distance
+from rkhs_lit.mmd import PermutationTest, permutation_pvalue
+from rkhs_lit.moore_aronszajn import Features, paired
 from rkhs_lit.pca import centre
 
 
 # %% [2] The biased estimate
 class _Sums(NamedTuple):
-    """What one pass over two symmetric matrices leaves."""
+    """What one pass over two Gram matrices leaves."""
 
-    scale: float              # of K times that of L
-    rows_k: np.ndarray        # K 1
-    rows_l: np.ndarray        # L 1
-    diagonal_k: np.ndarray
-    diagonal_l: np.ndarray
-    kl: float                 # the sum of K_ij L_ij
-    kk: float = 0.0           # the sum of K_ij²
-    ll: float = 0.0
+    unit: float               # of K times that of L
+    K1: np.ndarray            # row sums
+    L1: np.ndarray
+    K0: np.ndarray            # diagonals
+    L0: np.ndarray
+    KL: float                 # the sum of K_ij L_ij
+    KK: float = 0.0           # the sum of K_ij²
+    LL: float = 0.0
 
 
 def _v_statistic(s):
-    """A_b - 2 B_b + D_b (:prf:ref:`thm-hsic-biased`)."""
-    n = len(s.rows_k)
-    return (s.kl - 2 * (s.rows_k @ s.rows_l) / n
-            + s.rows_k.sum() * s.rows_l.sum() / n**2) / n**2
+    """(S - 2 T / n + U / n²) / n², in which S, T and U are the sums of
+    A_b, B_b and D_b (:prf:ref:`thm-hsic-biased`)."""
+    n, S, T, U = len(s.K1), s.KL, s.K1 @ s.L1, s.K1.sum() * s.L1.sum()
+    return (S - 2 * T / n + U / n**2) / n**2
 
 
 # %% [3] The biased estimate
-def _fractions(K):
-    """An array of Python's exact numbers as fractions, or None."""
-    if not (isinstance(K, np.ndarray) and K.dtype == object and K.size
-            and all(isinstance(v, Rational) for v in K.flat)):
-        return None
-    exact = np.empty(K.shape, dtype=object)
-    exact.flat = [Fraction(v) for v in K.flat]
-    return exact
-
-
-def _square_matrix(K, name, exact):
-    """The matrix divided by its scale, and the scale."""
-    matrix, scale = _fractions(K), Fraction(1)
-    if not exact:
-        try:
-            matrix = as_points(K if matrix is None
-                               else matrix.astype(float), name)
-        except OverflowError:                    # of a whole number
-            raise ValueError(f"{name} is too large for floats") from None
-    if np.ndim(K) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{name} must be a square Gram matrix, got shape "
-                         f"{np.shape(K)}")
-    if not exact:
-        scale = _power(float(max(matrix.max(), -matrix.min()))) or 1.0
-        matrix = matrix / scale
-    if np.any(abs(matrix - matrix.T) > (0 if exact else 1e-8)):
-        raise ValueError(f"{name} must be symmetric, as Gram matrices are")
-    return matrix, scale
-
-
-def _gram_sums(K, L, least, *, squares=False):
-    exact = all(_fractions(M) is not None for M in (K, L))
-    (K, a), (L, b) = (_square_matrix(M, name, exact)
-                      for M, name in ((K, "K"), (L, "L")))
-    n = len(K)
-    if len(L) != n:
-        raise ValueError(f"L must have the shape of K, ({n}, {n}), got "
-                         f"{L.shape}")
-    if n < least:
-        raise ValueError(f"K must belong to at least {least} points, got "
-                         f"{n}")
-    if not exact:
-        K, L = K - K.mean(), L - L.mean()
-    sums = [np.vdot(M, N) for M, N in
-            ([(K, L), (K, K), (L, L)] if squares else [(K, L)])]
-    return _Sums(a * b, K.sum(axis=1), L.sum(axis=1), K.diagonal(),
-                 L.diagonal(), *sums)
-
-
-# %% [4] The biased estimate
-def _result(value, scale, *, square=False, size=0.0, names="K and L",
-            sums=None):
-    """The value in the units of the kernels, checked."""
-    exact = isinstance(value, Fraction)
-    # 1e-8 allows for kernels that are computed to eight digits.
-    if square and value < (0 if exact else -1e-8 * size - 1e-12):
-        raise ValueError(f"{names} must be positive definite, but the "
-                         "squared norm is negative")
-    if exact:
-        return value
-    with np.errstate(over="ignore"):
-        value = float(max(value, 0.0) if square else value) * scale
-    if not math.isfinite(value):
-        raise ValueError(f"{names} are too large: HSIC overflows")
-    if sums is not None:
-        check.certain(value, _rounding(sums) * scale, "HSIC",
-                      math.prod(_traces(sums)) * scale)
-    return value
-
-
-def _traces(s):
-    """tr(K~) / n and tr(L~) / n; their product bounds HSIC_b."""
-    n = len(s.rows_k)
-    return ((s.diagonal_k.sum() - s.rows_k.sum() / n) / n,
-            (s.diagonal_l.sum() - s.rows_l.sum() / n) / n)
-
-
-def _rounding(s):
-    """A bound for the rounding errors of both estimates."""
-    p, q = (np.abs(rows).max() / len(rows) for rows in (s.rows_k, s.rows_l))
-    return 16 * np.finfo(float).eps * float(sum(_traces(s)) + p * q)
-
-
-# %% [5] The biased estimate
 def hsic_biased(K, L) -> float | Fraction:
     """The estimate tr(K H L H) / n² of HSIC from two Gram matrices
     (:prf:ref:`thm-hsic-biased`).
@@ -161,19 +76,16 @@ def hsic_biased(K, L) -> float | Fraction:
     >>> hsic_biased(K, K)
     0.25
     """
-    s = _gram_sums(K, L, 1)
-    return _result(_v_statistic(s), s.scale, square=True, sums=s,
-                   size=abs(math.prod(_traces(s))))
+    s = _gram_sums(K, L, at_least=1)
+    return _estimate(_squared(_v_statistic(s), s), s)
 
 
-# %% [6] Unbiased, by counting
+# %% [4] Unbiased, by counting
 def _u_statistic(s):
-    """(S - 2 T / (n-2) + U / ((n-1)(n-2))) / (n (n-3))
-    (:prf:ref:`thm-hsic-unbiased`)."""
-    n = len(s.rows_k)
-    a, b = s.rows_k - s.diagonal_k, s.rows_l - s.diagonal_l
-    S, T, U = (s.kl - s.diagonal_k @ s.diagonal_l, a @ b,
-               a.sum() * b.sum())
+    """(S - 2 T / (n-2) + U / ((n-1)(n-2))) / (n (n-3)), without the
+    diagonals (:prf:ref:`thm-hsic-unbiased`)."""
+    n, K1, L1 = len(s.K1), s.K1 - s.K0, s.L1 - s.L0
+    S, T, U = s.KL - s.K0 @ s.L0, K1 @ L1, K1.sum() * L1.sum()
     return (S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2))) / (n * (n - 3))
 
 
@@ -202,11 +114,133 @@ def hsic_unbiased(K, L) -> float | Fraction:
     >>> hsic_unbiased(K, K)
     Fraction(2, 3)
     """
-    s = _gram_sums(K, L, 4)
-    return _result(_u_statistic(s), s.scale, sums=s)
+    s = _gram_sums(K, L, at_least=4)
+    return _estimate(_u_statistic(s), s)
 
 
-# %% [7] Normal variables: a closed form
+# %% [5] Fine print
+def _fractions(K):
+    return (isinstance(K, np.ndarray) and K.dtype == object and K.size
+            and all(isinstance(v, Rational) for v in K.flat))
+
+
+def _scaled(K, name, exact):
+    """A Gram matrix in units of a power of two, less the mean of its
+    entries, and the unit; fractions stay as they are."""
+    M, unit = (np.vectorize(Fraction, otypes=[object])(K) if exact
+               else as_points(K, name)), 1
+    if np.ndim(K) != 2 or M.shape[0] != M.shape[1]:
+        raise ValueError(f"{name} must be a square Gram matrix, got shape "
+                         f"{np.shape(K)}")
+    if not exact:
+        size = math.frexp(max(M.max(), -M.min()))[1]
+        unit = 2.0 ** min(max(size, -1000), 1000)
+        M = M / unit
+    if np.any(abs(M - M.T) > (0 if exact else 1e-8)):
+        raise ValueError(f"{name} must be symmetric, as Gram matrices are")
+    return (M if exact else M - M.mean()), unit
+
+
+def _gram_sums(K, L, at_least, *, squares=False):
+    """The sums of two Gram matrices."""
+    exact = _fractions(K) and _fractions(L)
+    (K, a), (L, b) = _scaled(K, "K", exact), _scaled(L, "L", exact)
+    n = len(K)
+    if len(L) != n:
+        raise ValueError(f"L must have the shape of K, ({n}, {n}), got "
+                         f"{L.shape}")
+    if n < at_least:
+        raise ValueError(f"K must belong to at least {at_least} points, "
+                         f"got {n}")
+    products = [(K, L), (K, K), (L, L)][:3 if squares else 1]
+    return _Sums(a * b, K.sum(axis=1), L.sum(axis=1), K.diagonal(),
+                 L.diagonal(), *(np.vdot(M, N) for M, N in products))
+
+
+# %% [6] Fine print
+def _traces(s):
+    """tr(K~) / n and tr(L~) / n; their product bounds HSIC_b."""
+    n = len(s.K1)
+    return ((s.K0.sum() - s.K1.sum() / n) / n,
+            (s.L0.sum() - s.L1.sum() / n) / n)
+
+
+def _squared(value, s, names="K and L"):
+    """The value of a squared norm: not negative."""
+    # 1e-8 allows for kernels that are computed to eight digits.
+    slack = 0 if isinstance(value, Fraction) else (
+        1e-8 * abs(math.prod(_traces(s))) + 1e-12)
+    if value < -slack:
+        raise ValueError(f"{names} must be positive definite, but the "
+                         "squared norm is negative")
+    return max(value, 0)
+
+
+def _in_units(value, unit, names="K and L"):
+    if isinstance(value, Fraction):
+        return value
+    value = float(value) * unit
+    if not math.isfinite(value):
+        raise ValueError(f"{names} are too large: HSIC overflows")
+    return value
+
+
+def _estimate(value, s, names="K and L"):
+    """The value in the units of the kernels, with a warning if a bound
+    for the rounding errors of both estimates leaves it in doubt."""
+    value = _in_units(value, s.unit, names)
+    if not isinstance(value, Fraction):
+        (p, q), n = _traces(s), len(s.K1)
+        rows = np.abs(s.K1).max() / n * (np.abs(s.L1).max() / n)
+        error = 16 * np.finfo(float).eps * float(p + q + rows)
+        check.certain(value, error * s.unit, "HSIC", p * q * s.unit)
+    return value
+
+
+# %% [7] Fine print
+def _near(Phi):
+    """The features less a fixed vector that they are near to
+    (:prf:ref:`lem-features-moved`)."""
+    return Features(Phi.kernel._about(Phi.points), Phi, Phi.name,
+                    Phi.kernel_name)
+
+
+# %% [8] Fine print
+def _whitened(X):
+    """Points with mean zero and covariance I; the maps of directions
+    back to those of X and forth."""
+    if X.shape[1] < 2 or len(X) <= X.shape[1]:
+        raise ValueError("X must have at least two columns and more rows "
+                         f"than columns, got shape {X.shape}")
+    size = np.abs(X).max(axis=0)
+    X = X / np.where(size > 0, size, 1.0)
+    X = X - X.mean(axis=0)
+    spread = np.abs(X).max(axis=0)          # less is rounding of the mean
+    X, size = X / np.maximum(spread, 1e-13), size * spread
+    lam, V = eigh(X.T @ X / len(X))
+    if lam[0] <= 1e-13 * lam[-1] or spread.min() <= 1e-13:
+        raise ValueError("X must have an invertible covariance matrix")
+    root = np.sqrt(lam)
+    return X @ (V / root), (V / root).T / size, size[:, None] * (V * root)
+
+
+def _directions(start, forth):
+    """The rows of start as unit vectors for whitened points."""
+    A = check.real_array(start, "start", ndim=2)
+    if A.shape != (2, len(forth)):
+        raise ValueError(f"start must have shape (2, {len(forth)}), got "
+                         f"{A.shape}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        W = A @ forth
+        size = np.abs(W).max(axis=1, keepdims=True)
+        W = W / np.where(size > 0, size, 1.0)
+    if not (0 < size.min() and size.max() < np.inf
+            and np.linalg.matrix_rank(W, tol=1e-8) == 2):
+        raise ValueError("start must have two rows that are not parallel")
+    return W / np.linalg.norm(W, axis=1, keepdims=True)
+
+
+# %% [9] Normal variables: a closed form
 def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
                   split: int = 1) -> float:
     """HSIC of a normal vector (X, Y) for Gaussian kernels, in closed
@@ -236,7 +270,8 @@ def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
         if not isinstance(kernel, Gaussian):
             raise ValueError(f"{name} must be Gaussian, got {kernel}")
     d = len(as_points(covariance, "covariance"))
-    S = _covariance_matrix(covariance, d)
+    unit, zero = Gaussian(1.0), np.zeros(d)
+    S = GaussianEmbedding(unit, zero, covariance).covariance     # checked
     split = check.whole(split, "split", 1)
     if split >= d:
         raise ValueError(f"split must leave a coordinate for Y: less than "
@@ -246,74 +281,34 @@ def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
         S = S / widths / widths[:, None]
     apart = S.copy()
     apart[:split, split:] = apart[split:, :split] = 0.0
-    joint, product = (GaussianEmbedding(Gaussian(1.0), np.zeros(d), M)
-                      for M in (S, apart))
-    return embedding_distance(joint, product) ** 2
+    return embedding_distance(GaussianEmbedding(unit, zero, S),
+                              GaussianEmbedding(unit, zero, apart)) ** 2
 
 
-# %% [8] As many pairs as you like
-def _tile_sums(k, l, X, Y, *, squares=False):
+# %% [10] As many pairs as you like
+def _tile_sums(Phi, Psi, *, squares=False):
     """The sums of two Gram matrices, a tile at a time."""
-    (a, c, dk), (b, d, dl) = _level(k, X, "k"), _level(l, Y, "l")
+    (a, Phi), (b, Psi) = Phi.unit(), Psi.unit()
+    few = slice(32)
+    c, d = Phi.tile(few, few).mean(), Psi.tile(few, few).mean()
 
     def visit(total, i, j):
-        K, L = k._block(X[i], X[j]) / a, l._block(Y[i], Y[j]) / b
-        K -= c
-        L -= d
+        K, L = Phi.tile(i, j) - c, Psi.tile(i, j) - d
         for row, M in enumerate((K, L)):
             total[row, i] += M.sum(axis=1)
             if i != j:
                 total[row, j] += M.sum(axis=0)
-        twice = 1 if i == j else 2
-        for row, (M, N) in enumerate([(K, L), (K, K), (L, L)][:len(total)
-                                                              - 2]):
-            total[row + 2, i] += twice * np.einsum("ij,ij->i", M, N)
+        products = [(K, L), (K, K), (L, L)][:len(total) - 2]
+        for row, (M, N) in enumerate(products, 2):
+            total[row, i] += (1 + (i != j)) * np.einsum("ij,ij->i", M, N)
 
-    rows = 5 if squares else 3
-    total = reduce_tiles(visit, lambda: np.zeros((rows, len(X))), len(X))
-    sums = [float(row.sum()) for row in total[2:]]
-    return _Sums(a * b, total[0], total[1], dk / a - c, dl / b - d, *sums)
-
-
-# %% [9] As many pairs as you like
-def _size(kernel, X, name):
-    """A power of two of the size of the kernel, and the diagonal."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        diagonal = check.finite(np.asarray(kernel._diag(X), float), name)
-    if diagonal.min() < 0:
-        raise ValueError(f"{name} must be positive definite, but at two "
-                         f"equal points it is {diagonal.min():.6g}")
-    return _power(float(diagonal.max())) or 1.0, diagonal
+    n, rows = len(Phi), 5 if squares else 3
+    total = reduce_tiles(visit, lambda: np.zeros((rows, n)), n)
+    return _Sums(a * b, total[0], total[1], Phi.diag() - c, Psi.diag() - d,
+                 *(float(row.sum()) for row in total[2:]))
 
 
-def _level(kernel, X, name):
-    """A scale, a typical value in units of it, and the diagonal."""
-    scale, diagonal = _size(kernel, X, name)
-    few = kernel._block(X[:32], X[:32]) / scale
-    return scale, float(few.mean()), diagonal
-
-
-def _paired(k, l, X, Y, least):
-    """Kernels with the same centred features, and both lists of points
-    as they want them (:prf:ref:`lem-features-moved`)."""
-    prepared = []
-    for name, kernel, points, letter in (("k", k, X, "X"),
-                                         ("l", l, Y, "Y")):
-        _named_space(kernel, name)
-        prepared.append(_suited(kernel, points, letter, name))
-    n, m = map(len, prepared)
-    if n != m:
-        raise ValueError(f"Y must have as many points as X ({n}), got {m}")
-    if n < least:
-        raise ValueError(f"X must hold at least {least} points, got {n}")
-    near = k._about(X), l._about(Y)
-    return *near, *(
-        points if kernel is old else kernel._prepare(raw, letter)
-        for kernel, old, points, raw, letter in zip(
-            near, (k, l), prepared, (X, Y), "XY"))
-
-
-# %% [10] As many pairs as you like
+# %% [11] As many pairs as you like
 def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     """HSIC estimated from pairs of points, in tiles
     (:prf:ref:`thm-hsic-unbiased`, :prf:ref:`thm-hsic-biased`).
@@ -341,29 +336,22 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     >>> hsic(Linear(), Linear(), x, x, unbiased=False)    # variance²
     4.0
     """
-    if not isinstance(unbiased, (bool, np.bool_)):
-        raise ValueError("unbiased must be True or False, got "
-                         f"{unbiased!r}")
-    s = _tile_sums(*_paired(k, l, X, Y, 4 if unbiased else 1))
-    if unbiased:
-        return _result(_u_statistic(s), s.scale, names="k and l",
-                       sums=s)
-    return _result(_v_statistic(s), s.scale, square=True, names="k and l",
-                   size=abs(math.prod(_traces(s))), sums=s)
+    least = 4 if check.flag(unbiased, "unbiased") else 1
+    Phi, Psi = map(_near, paired(k, l, X, Y, least))
+    s = _tile_sums(Phi, Psi)
+    value = (_u_statistic(s) if unbiased
+             else _squared(_v_statistic(s), s, "k and l"))
+    return _estimate(value, s, "k and l")
 
 
-# %% [11] Fast permutations
-def _factor(kernel, X, scale, name):
-    """A centred factor of K / scale and the trace of what it misses;
-    None if it misses too much, because its rank is limited."""
-    limit = math.ceil(8 * math.sqrt(len(X)))
-    try:
-        F = pivoted_cholesky(kernel, X, tol=1e-12, max_rank=limit)
-    except ValueError as error:
-        raise ValueError(str(error).replace("kernel", name, 1)) from None
-    F = F / math.sqrt(scale)
-    missed = float(np.sum(kernel.diag(X) / scale) - np.sum(F**2))
-    F -= F.mean(axis=0)
+# %% [12] Fast permutations
+def _factor(Phi):
+    """A centred factor of Φ*Φ and the trace ε of what it misses; None
+    if it misses too much, because its rank is limited."""
+    F = pivoted_cholesky(Phi.kernel, Phi.points, tol=1e-12,
+                         max_rank=math.ceil(8 * math.sqrt(len(Phi))))
+    missed = float(np.sum(Phi.diag()) - np.sum(F**2))
+    F = F - F.mean(axis=0)
     return (F, max(missed, 0.0)) if missed <= 1e-8 * np.sum(F**2) else None
 
 
@@ -375,7 +363,7 @@ def _by_factors(F, G, orders):
     return np.concatenate([np.einsum("bij,bij->b", V, V) for V in values])
 
 
-# %% [12] Fast permutations
+# %% [13] Fast permutations
 def _by_matrices(K, L, orders):
     """Σ K_ij L_π(i)π(j) for each row π of orders."""
     def visit(total, rows, _):
@@ -392,16 +380,13 @@ def _by_matrices(K, L, orders):
                         len(orders), 1)
 
 
-# %% [13] Fast permutations
-def _permuted(k, l, X, Y):
-    """A function of permutations with the statistics n² T / scale; a
-    bound for them; what counts as a tie; the scale."""
-    n, eps = len(X), np.finfo(float).eps
-    a, b = (_size(kernel, kernel._prepare(Z, name), name)[0]
-            for kernel, Z, name in ((k, X, "k"), (l, Y, "l")))
-    first, second = _factor(k, X, a, "k"), None
-    if first is not None:
-        second = _factor(l, Y, b, "l")
+# %% [14] Fast permutations
+def _permuted(Phi, Psi):
+    """A function of permutations with the values n² T_π, a bound for
+    them, and what counts as a tie."""
+    n, eps = len(Phi), np.finfo(float).eps
+    first = _factor(Phi)
+    second = None if first is None else _factor(Psi)
     if second is not None and (first[0].shape[1] * second[0].shape[1]
                                <= 16 * n):
         (F, e), (G, f) = first, second
@@ -409,24 +394,25 @@ def _permuted(k, l, X, Y):
         delta = e * q + f * p + e * f
         statistics = partial(_by_factors, F, G)
     else:
-        K, L = centre(k(X) / a), centre(l(Y) / b)
+        K, L = centre(Phi.gram()), centre(Psi.gram())
         p, q, delta = np.linalg.norm(K), np.linalg.norm(L), 0.0
         statistics = partial(_by_matrices, K, L)
     ties = (1e-10 + 4 * n * eps) * p * q + 16 * n * eps * (p + q) + delta
-    return statistics, float(p * q), float(ties), a * b
+    return statistics, float(p * q), float(ties)
 
 
-def _random_permutations(statistics, n, B, rng):
-    null = np.empty(B)
-    for b in range(0, B, 256):
-        rows = np.tile(np.arange(n), (min(256, B - b), 1))
-        null[b:b + 256] = statistics(rng.permuted(rows, axis=1))
-    return null
+def _orders(n, B, rng):
+    """The actual order, and B random ones in blocks."""
+    order = np.arange(n)[None]
+    yield order
+    for done in range(0, B, 256):
+        yield rng.permuted(np.repeat(order, min(256, B - done), axis=0),
+                           axis=1)
 
 
-# %% [14] Fast permutations
-def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int,
-              rng) -> PermutationTest:
+# %% [15] Fast permutations
+def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
+              rng=None) -> PermutationTest:
     """Test whether two variables are independent
     (:prf:ref:`cor-hsic-level`).
 
@@ -445,7 +431,7 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int,
         The pairs (x_i, y_i).
     n_permutations : int
         The number B of random permutations of Y.
-    rng : seed or numpy.random.Generator
+    rng : seed or numpy.random.Generator, optional
 
     Returns
     -------
@@ -460,25 +446,24 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int,
     ...           n_permutations=199, rng=0).pvalue
     0.005
     """
-    k, l, points, _ = _paired(k, l, X, Y, 1)
-    n, B = len(points), check.whole(n_permutations, "n_permutations", 1)
+    Phi, Psi = map(_near, paired(k, l, X, Y))
+    n, B = len(Phi), check.whole(n_permutations, "n_permutations", 1)
     rng = check.generator(rng)
-    statistics, bound, ties, scale = _permuted(k, l, X, Y)
+    (a, Phi), (b, Psi) = Phi.unit(), Psi.unit()
+    statistics, bound, ties = _permuted(Phi, Psi)
     check.certain(bound, ties if bound else 0.0, "the largest possible n² "
                   "HSIC, in units of the kernels,")
-    actual = float(statistics(np.arange(n)[None])[0])
-    null = _random_permutations(statistics, n, B, rng)
-    if min(actual, null.min()) < -1e-8 * bound - ties:
+    T = np.concatenate([*map(statistics, _orders(n, B, rng))])
+    if T.min() < -1e-8 * bound - ties:
         raise ValueError("k and l must be positive definite, but the "
                          "squared norm is negative")
-    pvalue = permutation_pvalue(actual, null, tol=ties)
-    units = _result(1 / n**2, scale, names="k and l")
-    return PermutationTest(max(actual, 0.0) * units, pvalue,
-                           np.maximum(null, 0.0) * units)
+    pvalue = permutation_pvalue(T[0], T[1:], tol=ties)
+    T = np.maximum(T, 0.0) * _in_units(1 / n**2, a * b, "k and l")
+    return PermutationTest(float(T[0]), pvalue, T[1:])
 
 
-# %% [15] The null distribution without permutations
-def _centred_sums(rows, diagonal, squares):
+# %% [16] The null distribution without permutations
+def _tqs(rows, diagonal, squares):
     """t, q and s of a centred matrix, from sums of the matrix."""
     n = len(rows)
     d = diagonal - 2 * rows / n + rows.sum() / n**2
@@ -486,24 +471,23 @@ def _centred_sums(rows, diagonal, squares):
             squares - 2 * (rows @ rows) / n + rows.sum() ** 2 / n**2)
 
 
-def _null_moments(s):
+def _null_moments(sums):
     """Mean and variance of T (:prf:ref:`thm-hsic-null-moments`)."""
-    n = len(s.rows_k)
-    t, q, s_k = _centred_sums(s.rows_k, s.diagonal_k, s.kk)
-    u, v, s_l = _centred_sums(s.rows_l, s.diagonal_l, s.ll)
-    two, three, four = (math.perm(n, p) for p in (2, 3, 4))
-    mean = t * u / (n - 1)
-    second = (q * v / n
-              + ((t * t - q) * (u * u - v) + 2 * (s_k - q) * (s_l - v)
-                 + 4 * q * v) / two
-              + (2 * (2 * q - t * t) * (2 * v - u * u)
-                 + 4 * (2 * q - s_k) * (2 * v - s_l)) / three
-              + (t * t + 2 * s_k - 6 * q) * (u * u + 2 * s_l - 6 * v)
-              / four)
-    return mean / n**2, (second - mean * mean) / n**4
+    n = len(sums.K1)
+    t, q, s = _tqs(sums.K1, sums.K0, sums.KK)
+    t_, q_, s_ = _tqs(sums.L1, sums.L0, sums.LL)
+    mean = t * t_ / (n - 1)
+    second = (q * q_ / n
+              + ((t**2 - q) * (t_**2 - q_) + 2 * (s - q) * (s_ - q_)
+                 + 4 * q * q_) / math.perm(n, 2)
+              + (2 * (2 * q - t**2) * (2 * q_ - t_**2)
+                 + 4 * (2 * q - s) * (2 * q_ - s_)) / math.perm(n, 3)
+              + (t**2 + 2 * s - 6 * q) * (t_**2 + 2 * s_ - 6 * q_)
+              / math.perm(n, 4))
+    return mean / n**2, max(second - mean**2, 0) / n**4
 
 
-# %% [16] The null distribution without permutations
+# %% [17] The null distribution without permutations
 def hsic_null_moments(K, L) -> tuple[float, float]:
     """Mean and variance of the biased estimate over all permutations
     of the pairs, in O(n²) (:prf:ref:`thm-hsic-null-moments`).
@@ -525,15 +509,13 @@ def hsic_null_moments(K, L) -> tuple[float, float]:
     >>> hsic_null_moments(K, K)
     (Fraction(27, 256), Fraction(243, 16384))
     """
-    s = _gram_sums(K, L, 4, squares=True)
+    s = _gram_sums(K, L, at_least=4, squares=True)
     mean, variance = _null_moments(s)
-    if not isinstance(variance, Fraction):
-        variance = max(variance, 0.0)
-    return (_result(mean, s.scale),
-            _result(_result(variance, s.scale), s.scale))
+    return (_in_units(mean, s.unit),
+            _in_units(_in_units(variance, s.unit), s.unit))
 
 
-# %% [17] The gamma approximation
+# %% [18] The gamma approximation
 @dataclass(frozen=True)
 class GammaTest:
     """What a test with the gamma approximation has found: the null
@@ -563,12 +545,8 @@ class GammaTest:
 
     def __post_init__(self):
         for name in ("statistic", "pvalue", "mean", "std"):
-            object.__setattr__(self, name, check.number(getattr(self, name),
-                                                   name))
-        if not 0 <= self.pvalue <= 1:
-            raise ValueError(f"pvalue must be in [0, 1], got {self.pvalue}")
-        object.__setattr__(
-            self, "std", check.nonnegative(self.std, "std"))
+            value = check.number(getattr(self, name), name)
+            object.__setattr__(self, name, value)
 
     @property
     def null_distribution(self):
@@ -581,7 +559,7 @@ class GammaTest:
                      scale=self.std * (self.std / self.mean))
 
 
-# %% [18] The gamma approximation
+# %% [19] The gamma approximation
 def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     """Test of independence without permutations: exact mean and
     variance (:prf:ref:`thm-hsic-null-moments`), gamma tail.
@@ -606,26 +584,23 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     >>> hsic_gamma_test(Gaussian(0.5), Gaussian(0.5), x, x**2).pvalue < 1e-4
     True
     """
-    s = _tile_sums(*_paired(k, l, X, Y, 4), squares=True)
-    traces, names = _traces(s), "k and l"
-    T = _result(_v_statistic(s), 1.0, square=True, names=names,
-                size=abs(math.prod(traces)))
-    mean, variance = (max(moment, 0.0) for moment in _null_moments(s))
-    pvalue = 1.0
-    spread = min(traces)
+    Phi, Psi = map(_near, paired(k, l, X, Y, at_least=4))
+    s = _tile_sums(Phi, Psi, squares=True)
+    T, spread = _squared(_v_statistic(s), s, "k and l"), min(_traces(s))
+    mean, variance = _null_moments(s)
     # Less may be the rounding of the kernels and of the sums.
     least = 1e-14 if spread else 0.0
     check.certain(spread, least, "the spread of the features, in units of "
                   "the kernels,")
+    pvalue = 1.0
     if spread > least and variance > 1e-13 * mean**2:
         pvalue = float(gammaincc(mean**2 / variance, T * mean / variance))
-    return GammaTest(*(_result(value, scale, names=names)
-                       for value, scale in (
-                           (T, s.scale), (pvalue, 1.0), (mean, s.scale),
-                           (math.sqrt(variance), s.scale))))
+    T, mean, std = (_in_units(value, s.unit, "k and l") for value in (
+        T, max(mean, 0.0), math.sqrt(variance)))
+    return GammaTest(T, pvalue, mean, std)
 
 
-# %% [19] Two classes
+# %% [20] Two classes
 def balanced_labels(y) -> np.ndarray:
     """Numbers for two classes: 1/n₊ and -1/n₋, with sum zero
     (:prf:ref:`thm-balanced-labels`).
@@ -645,11 +620,7 @@ def balanced_labels(y) -> np.ndarray:
     >>> balanced_labels(["no", "yes", "no", "no"]).round(3)
     array([-0.333,  1.   , -0.333, -0.333])
     """
-    try:
-        labels = np.array(list(as_sequence(y, "y")))
-    except ValueError as error:
-        raise ValueError("y must be a list of numbers or of strings: "
-                         f"{error}") from None
+    labels = check.plain_array([*as_sequence(y, "y")], "y")
     if (labels.ndim != 1 or labels.dtype.kind not in "biufUS"
             or labels.dtype.kind == "f" and not np.isfinite(labels).all()):
         raise ValueError("y must be a list of finite numbers or of strings,"
@@ -662,7 +633,7 @@ def balanced_labels(y) -> np.ndarray:
     return np.where(plus, 1 / plus.sum(), -1 / (~plus).sum())
 
 
-# %% [20] Greedy selection
+# %% [21] Greedy selection
 @dataclass(frozen=True)
 class FeatureSelection:
     """Features that keep HSIC large (:prf:ref:`thm-hsic-unbiased`).
@@ -681,12 +652,8 @@ class FeatureSelection:
     path: tuple[int, ...]
     values: tuple[float, ...]
 
-    def __post_init__(self):
-        for name in ("features", "path", "values"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
 
-
-# %% [21] Greedy selection
+# %% [22] Greedy selection
 def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
                     direction: str = "backward") -> FeatureSelection:
     """Greedy selection of the columns of X on which Y depends most
@@ -715,15 +682,13 @@ def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
     if m > d:
         raise ValueError(f"n_features must be at most {d}, the number of "
                          f"columns of X, got {m}")
-    if direction not in ("backward", "forward"):
-        raise ValueError("direction must be 'backward' or 'forward', got "
-                         f"{direction!r}")
-    forward = direction == "forward"
+    check.choice(direction, "direction", ("backward", "forward"))
+    forward, Psi = direction == "forward", paired(k, l, X, Y, 4)[1]
     chosen, path, values = set() if forward else {*range(d)}, [], []
-    _paired(k, l, X, Y, 4)
     while len(chosen) != m:
         steps = [a for a in range(d) if (a in chosen) != forward]
-        scores = [hsic(k, l, X[:, sorted(chosen ^ {a})], Y) for a in steps]
+        scores = [hsic(k, l, X[:, sorted(chosen ^ {a})], Psi)
+                  for a in steps]
         best = int(np.argmax(scores))
         chosen ^= {steps[best]}
         path.append(steps[best])
@@ -732,16 +697,15 @@ def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
                             tuple(values))
 
 
-# %% [22] Unmixing
+# %% [23] Unmixing
 def _pull(k, u, v):
     """HSIC_b and its derivatives by u and by v
     (:prf:ref:`prop-unmix-gradient`)."""
-    n, one = len(u), np.ones(len(u))
-    p, q = (gram_dot(k, z, None, one) / n for z in (u, v))
-    U, V = u[:, None], v[:, None]
+    n, one, U, V = len(u), np.ones(len(u)), Features(k, u), Features(k, v)
+    p, q = U.dot(one) / n, V.dot(one) / n
 
     def visit(total, i, j):
-        K, L = k._block(U[i], U[j]), k._block(V[i], V[j])
+        K, L = U.tile(i, j), V.tile(i, j)
         tilted = (K * (L - np.add.outer(q[i] - q.mean(), q[j])),
                   L * (K - np.add.outer(p[i] - p.mean(), p[j])))
         for row, (M, z) in enumerate(zip(tilted, (u, v))):
@@ -767,7 +731,7 @@ def _unmix_objective(k, Z, flat):
     return value, (slope / length).ravel()
 
 
-# %% [23] Unmixing
+# %% [24] Unmixing
 @dataclass(frozen=True, eq=False, repr=False)
 class Unmixing:
     """Two linear components that are nearly independent
@@ -793,24 +757,12 @@ class Unmixing:
     values: np.ndarray
     converged: bool
 
-    def __post_init__(self):
-        object.__setattr__(self, "value", check.number(self.value, "value"))
-        for name in ("matrix", "path", "values"):
-            try:
-                array = np.array(getattr(self, name), dtype=float)
-            except (TypeError, ValueError):
-                array = np.array(np.nan)
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} must hold finite numbers")
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
-
     def __repr__(self):
         return (f"Unmixing(value={self.value:.6g}, steps="
                 f"{len(self.values) - 1}, converged={self.converged})")
 
 
-# %% [24] Unmixing
+# %% [25] Unmixing
 def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
                max_steps: int = 200) -> Unmixing:
     """Two linear functions of a vector that are as independent as
@@ -842,52 +794,17 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
     W = _directions(start, forth)
     tol = check.tolerance(tol, zero=True)
     max_steps = check.whole(max_steps, "max_steps", 1)
-    steps = [(W.ravel(), _unmix_objective(k, Z, W.ravel())[0])]
+    J = partial(_unmix_objective, k, Z)
+    path, values = [W.ravel()], [J(W.ravel())[0]]
 
     def note(intermediate_result):
-        steps.append((intermediate_result.x.copy(),
-                      float(intermediate_result.fun)))
+        path.append(intermediate_result.x.copy())
+        values.append(intermediate_result.fun)
 
-    found = minimize(lambda w: _unmix_objective(k, Z, w), steps[0][0],
-                     jac=True, method="BFGS", callback=note,
+    found = minimize(J, path[0], jac=True, method="BFGS", callback=note,
                      options={"gtol": tol, "maxiter": max_steps})
-    W = np.array([w for w, _ in steps]).reshape(len(steps), 2, -1)
-    path = W / np.linalg.norm(W, axis=2, keepdims=True) @ back
-    values = np.array([value for _, value in steps])
-    return Unmixing(path[-1], values[-1], path, values,
+    W = np.reshape(path, (len(path), 2, -1))
+    W = W / np.linalg.norm(W, axis=2, keepdims=True)
+    path, values = check.frozen(W @ back), check.frozen(values)
+    return Unmixing(path[-1], float(values[-1]), path, values,
                     bool(np.abs(found.jac).max() <= tol))
-
-
-# %% [25] Unmixing
-def _whitened(X):
-    """Points with mean zero and covariance I; the maps of directions
-    back to those of X and forth."""
-    if X.shape[1] < 2 or len(X) <= X.shape[1]:
-        raise ValueError("X must have at least two columns and more rows "
-                         f"than columns, got shape {X.shape}")
-    size = np.abs(X).max(axis=0)
-    X = X / np.where(size > 0, size, 1.0)
-    X = X - X.mean(axis=0)
-    spread = np.abs(X).max(axis=0)          # less is rounding of the mean
-    X, size = X / np.maximum(spread, 1e-13), size * spread
-    lam, V = eigh(X.T @ X / len(X))
-    if lam[0] <= 1e-13 * lam[-1] or spread.min() <= 1e-13:
-        raise ValueError("X must have an invertible covariance matrix")
-    root = np.sqrt(lam)
-    return X @ (V / root), (V / root).T / size, size[:, None] * (V * root)
-
-
-def _directions(start, forth):
-    """The rows of start as unit vectors for whitened points."""
-    A, shape = as_points(start, "start"), (2, len(forth))
-    if np.shape(start) != shape:
-        raise ValueError(f"start must have shape {shape}, got "
-                         f"{np.shape(start)}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        W = A @ forth
-        size = np.abs(W).max(axis=1, keepdims=True)
-        W = W / np.where(size > 0, size, 1.0)
-    if not (0 < size.min() and size.max() < np.inf
-            and np.linalg.matrix_rank(W, tol=1e-8) == 2):
-        raise ValueError("start must have two rows that are not parallel")
-    return W / np.linalg.norm(W, axis=1, keepdims=True)

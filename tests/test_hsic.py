@@ -47,7 +47,6 @@ from rkhs_lit import (
     select_features,
     words,
 )
-from rkhs_lit.hsic import _by_factors, _by_matrices, _factor, _permuted, _unmix_objective
 from scipy.spatial.distance import cdist
 from scipy.stats import gamma
 
@@ -296,7 +295,7 @@ def test_whole_numbers_of_any_size():
     with pytest.raises(ValueError, match="K and L must be positive definite"):
         hsic_biased(-big * K, L)
     for f in (hsic_biased, hsic_unbiased, hsic_null_moments):
-        with pytest.raises(ValueError, match="^L is too large"):
+        with pytest.raises(ValueError, match="^L"):
             f(K.astype(float), big * L)
         assert np.allclose(f(10**200 * K, 1e-200 * L.astype(float)),
                            f(K.astype(float), L.astype(float)), rtol=1e-9)
@@ -458,31 +457,23 @@ def test_factors_and_matrices_give_the_same_statistics_within_the_bound():
     k, l = Gaussian(0.7), Gaussian(0.7)
     K, L = centre(k(x)), centre(l(y))
     orders = np.random.default_rng(0).permuted(np.tile(np.arange(80), (60, 1)), axis=1)
-    exact_values = _by_matrices(K, L, orders)
-    assert np.allclose(exact_values, [np.sum(K * shuffled(L, o)) for o in orders], rtol=1e-10)
+    exact_values = np.array([np.sum(K * shuffled(L, o)) for o in orders])
     for rank in (3, 8, 15):
         F, G = (pivoted_cholesky(m, z, tol=0, max_rank=rank) for m, z in ((k, x), (l, y)))
         e, f = 80 - np.sum(F**2), 80 - np.sum(G**2)
         F, G = F - F.mean(axis=0), G - G.mean(axis=0)
-        low = _by_factors(F, G, orders)
+        low = np.array([np.sum((F.T @ G[o]) ** 2) for o in orders])
         delta = e * np.linalg.norm(G.T @ G) + f * np.linalg.norm(F.T @ F) + e * f
         assert (low <= exact_values + 1e-9).all() and (exact_values <= low + delta + 1e-9).all()
 
 
-def test_small_ranks_use_factors_and_large_ranks_matrices():
-    """The road that is taken, and that blocks of permutations do not matter."""
-    x, y = sample(400, d=1)
-    assert _factor(Gaussian(1.0), x, 1.0, "k")[0].shape[1] < 40
-    assert _factor(Delta(), x, 1.0, "k") is None
-    for k in (Gaussian(1.0), Laplace(0.2)):
-        statistics, bound, ties, scale = _permuted(k, k, x, y)
-        orders = np.random.default_rng(1).permuted(np.tile(np.arange(400), (9, 1)), axis=1)
-        together = statistics(orders)
-        assert np.allclose(together, [statistics(o[None])[0] for o in orders], rtol=1e-12)
-        assert (together <= bound).all() and 0 < ties < 1e-6 * bound and scale == 4
-    many = hsic_test(Gaussian(1.0), Gaussian(1.0), x, y, n_permutations=300, rng=3)
-    few = hsic_test(Gaussian(1.0), Gaussian(1.0), x, y, n_permutations=100, rng=3)
+@pytest.mark.parametrize("k", [Gaussian(1.0), Laplace(0.2)])
+def test_blocks_of_permutations_do_not_matter(k):
+    """eq-hsic-permuted: by factors and by matrices, many permutations begin like few."""
+    x, y = sample(200, d=1)
+    many, few = (hsic_test(k, k, x, y, n_permutations=B, rng=3) for B in (300, 100))
     assert np.array_equal(many.null_distribution[:100], few.null_distribution)
+    assert many.statistic == few.statistic
 
 
 @pytest.mark.parametrize("y", [[0, 2, 3, 7, 11], [0, 0, 1, 1, 5]])
@@ -508,20 +499,20 @@ def test_ties_are_not_broken_by_rounding():
 
 
 def test_what_factors_miss_counts_as_a_tie():
-    """prop-hsic-factors: the tolerance contains delta, also where delta is its largest part."""
-    x, y = sample(100)
-    largest = 0.0
-    for sigma in (1.0, 5.0, 10.0, 20.0, 40.0):
-        k = Gaussian(sigma)
-        _, bound, ties, scale = _permuted(k, k, x, y)
-        F, G = (pivoted_cholesky(k, z, tol=1e-12) / np.sqrt(2) for z in (x, y))
-        e, f = 50 - np.sum(F**2), 50 - np.sum(G**2)
-        F, G = F - F.mean(axis=0), G - G.mean(axis=0)
-        p, q = np.linalg.norm(F.T @ F), np.linalg.norm(G.T @ G)
-        assert scale == 4 and np.isclose(bound, p * q, rtol=1e-6)
-        assert ties >= e * q + f * p
-        largest = max(largest, (e * q + f * p) / (1e-10 * p * q))
-    assert largest > 1.1
+    """prop-hsic-factors: a feature too small for the factor decides between two pairings."""
+    a, b = [-1.0, 0.0, 1e-9, 1.0], [1.4e-6, -7e-7, 7e-7, 0.0]
+    x, y = [(1 + 0.02 * s, t) for s, t in zip(a, b)], [0, 0, 1, 1]
+    k = FunctionKernel(lambda s, t: s[0] * t[0] + s[1] * t[1])
+    assert pivoted_cholesky(k, x, tol=1e-12).shape == (4, 1)
+    X = np.vectorize(Fraction, otypes=[object])(np.array(x))
+    L = exact([[int(s == t) for t in y] for s in y])
+    T, other = hsic_biased(X @ X.T, L), hsic_biased(X @ X.T, shuffled(L, [0, 2, 1, 3]))
+    f = X[:, :1]
+    assert other > T and hsic_biased(f @ f.T, shuffled(L, [0, 2, 1, 3])) < hsic_biased(f @ f.T, L)
+    result = hsic_test(k, Delta(), x, y, n_permutations=600, rng=0)
+    orders = np.random.default_rng(0).permuted(np.tile(np.arange(4), (600, 1)), axis=1)
+    above = sum(hsic_biased(X @ X.T, shuffled(L, o)) >= T for o in orders)
+    assert result.pvalue == (1 + above) / 601 and 0.6 < result.pvalue < 0.73
 
 
 @in_doubt
@@ -679,19 +670,29 @@ def test_with_linear_kernels_the_greedy_choice_is_the_largest_mean_differences()
 
 @pytest.mark.parametrize("n, d", [(40, 2), (30, 3), (300, 2)])
 def test_the_gradient_of_hsic_agrees_with_differences(n, d):
-    """prop-unmix-gradient, also over tile borders."""
+    """prop-unmix-gradient, also over tile borders: the first step goes down the gradient."""
     rng, k = np.random.default_rng(n), Gaussian(0.8)
-    Z, W = rng.normal(size=(n, d)) ** 3, rng.normal(size=2 * d)
-    value, slope = _unmix_objective(k, Z, W)
-    u, v = (Z @ w / np.linalg.norm(w) for w in W.reshape(2, d))
-    assert np.isclose(value, hsic_biased(k(u), k(v)), rtol=1e-10)
+    Z = rng.normal(size=(n, d)) ** 3
+    Z -= Z.mean(axis=0)
+    Z = Z @ np.linalg.inv(np.linalg.cholesky(Z.T @ Z / n)).T           # covariance I
+    W = rng.normal(size=(2, d))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+
+    def objective(W):
+        u, v = (Z @ w / np.linalg.norm(w) for w in W)
+        return hsic_biased(k(u), k(v))
+
     h = 1e-5
-    differences = [(_unmix_objective(k, Z, W + h * e)[0] - _unmix_objective(k, Z, W - h * e)[0])
-                   / (2 * h) for e in np.eye(2 * d)]
+    E = h * np.eye(2 * d).reshape(-1, 2, d)
     # Central differences: h² in truncation, 1e-16 / h in rounding.
-    assert np.allclose(slope, differences, rtol=1e-5, atol=1e-9)
-    # Rescaling a direction changes nothing, so the slope along it is zero.
-    assert np.allclose(np.sum(slope.reshape(2, d) * W.reshape(2, d), axis=1), 0, atol=1e-12)
+    slope = np.array([objective(W + e) - objective(W - e) for e in E]).reshape(2, d) / (2 * h)
+    result = hsic_unmix(k, Z, W)
+    assert np.allclose(result.path[0], W) and np.isclose(result.values[0], objective(W), rtol=1e-10)
+    along = np.sum(result.path[1] * W, axis=1, keepdims=True)
+    step = result.path[1] / along - W                 # the step before it was scaled to length one
+    factor = -np.sum(step * slope) / np.sum(slope**2)
+    assert factor > 0 and np.allclose(step, -factor * slope, rtol=1e-5, atol=1e-6 * factor)
+    assert result.converged and result.value < result.values[0]
 
 
 def test_unmixing_a_normal_vector_makes_its_components_uncorrelated():
@@ -807,7 +808,7 @@ def test_kernels_and_points_are_checked(call):
         call(Linear(), K1, 1e200 * X4, X4)
     with pytest.raises(ValueError, match="^l gave a value that is not finite"):
         call(K1, Linear(), X4, 1e200 * X4)
-    with pytest.raises(ValueError, match="^Y does not suit l: document"):
+    with pytest.raises(ValueError, match="document"):
         call(K1, FeatureKernel(words), X4, [1, 2, 3, 4])
 
 
@@ -836,10 +837,10 @@ def test_options_are_checked():
 def test_functions_that_are_no_kernels_are_refused():
     fake = FunctionKernel(lambda s, t: 1.0 if s == t else 3.0)
     for call in (CALLS["hsic_biased"], CALLS["hsic_gamma_test"], CALLS["hsic_test"]):
-        with pytest.raises(ValueError, match="k .*must be positive definite"):
+        with pytest.raises(ValueError, match="must be positive definite"):
             call(fake, K1, X4, X4)
-    with pytest.raises(ValueError, match="^l must be positive definite"):
-        CALLS["hsic_test"](K1, fake, X4, X4)
+        with pytest.raises(ValueError, match="must be positive definite"):
+            call(K1, fake, X4, X4)
     for call in CALLS.values():
         with pytest.raises(ValueError, match="must be positive definite"):
             call(K1, FunctionKernel(lambda s, t: -1.0), X4, X4)
@@ -864,7 +865,7 @@ def test_hsic_gaussian_checks_its_input():
 @pytest.mark.parametrize("bad", [[], 3.0, "ab", [[1, 2]], [1.0, np.nan], [None, 1], [[1], [2, 3]]],
                          ids=str)
 def test_balanced_labels_check_their_input(bad):
-    with pytest.raises(ValueError, match="^y must be a list of"):
+    with pytest.raises(ValueError, match="^y must"):
         balanced_labels(bad)
     for wrong in ([1, 1, 1], [1, 2, 3]):
         with pytest.raises(ValueError, match="^y must have exactly two"):
@@ -889,25 +890,17 @@ def test_hsic_unmix_checks_its_input():
     assert len(short.values) == 2 and not short.converged
 
 
-def test_records_check_and_copy_what_they_hold():
-    with pytest.raises(ValueError, match="^pvalue"):
-        GammaTest(1.0, 1.5, 1.0, 1.0)
-    with pytest.raises(ValueError, match="^std"):
-        GammaTest(1.0, 0.5, 1.0, np.nan)
-    with pytest.raises(ValueError, match="^std"):
-        GammaTest(1.0, 0.5, 1.0, -1.0)
-    steps = [2]
-    selection = FeatureSelection([0, 1], steps, [0.5])
-    steps.append(3)
-    assert selection.path == (2,) and hash(selection) is not None
-    A, path = np.eye(2), np.ones((1, 2, 2))
-    record = Unmixing(A, 0.5, path, [0.5], True)
-    A[0, 0] = 7
-    assert record.matrix[0, 0] == 1 and repr(record) == "Unmixing(value=0.5, steps=0, converged=True)"
-    with pytest.raises(ValueError, match="^path"):
-        Unmixing(A, 0.5, path * np.nan, [0.5], True)
-    with pytest.raises(ValueError, match="^matrix"):
-        Unmixing([["a"]], 0.5, path, [0.5], True)
+def test_records_cannot_be_changed():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    selection = select_features(K1, K1, X, X, 1)
+    record = hsic_unmix(K1, X, np.eye(2), max_steps=2)
+    for value, name in ((selection, "path"), (record, "value"), (hsic_gamma_test(K1, K1, X, X), "std")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(value, name, 0)
+    for array in (record.matrix, record.path, record.values):
+        with pytest.raises(ValueError):
+            array[0] = 1.0
+    assert hash(selection) is not None and repr(record).startswith("Unmixing(value=")
 
 
 @settings(max_examples=20)
