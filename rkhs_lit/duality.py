@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b6c2d55bf8248349
+# Cells: 14aed237e622d286
 
 # %% [1] Duality: the price of a constraint
 import math
@@ -361,7 +361,9 @@ def _refined(form, sizes, x, y, low, high):
     """x and y with these bounds tight; the best of them, and its error."""
     free, best, least = ~(low | high), (x, y), np.inf
     x = np.where(low, form.lower, np.where(high, form.upper, x))
-    solve = _newton(form.among(free, x), np.zeros(free.sum()))
+    part = form.among(free, x)
+    solve = _newton(part, np.zeros(free.sum()))
+    rows = part.A.any(axis=1)        # no step mends the others
     for _ in range(6):
         inside = np.clip(x, form.lower, form.upper)
         error = _misfit(form, sizes, inside, y, low | (x < form.lower),
@@ -370,7 +372,8 @@ def _refined(form, sizes, x, y, low, high):
             best, least = (inside, y), error
         if least < 1e-15 or not error < np.inf:
             break
-        dx, dy = solve(-form.gradient(x, y)[free], form.b - form.A @ x)
+        dx, dy = solve(-form.gradient(x, y)[free],
+                       rows * (form.b - form.A @ x))
         x, y = x.copy(), y + dy
         x[free] += dx
     return x, y, best, least
