@@ -814,6 +814,8 @@ def test_a_C_that_is_too_large_is_refused():
         svm(Linear(), X, y, 1e15)
     with pytest.raises(ValueError, match=r"^C = 1e\+200 is out of proportion"):
         svm(1e150 * Linear(), X, y, 1e200)
+    with pytest.raises(ValueError, match=r"^C = 1e\+100 is too large for these data"):
+        svm(Linear(), [[0.0, 0], [1, 0], [0, 1], [1, 1]], [1, -1, -1, 1], 1e100)
     with pytest.raises(ValueError, match="^C = 1e-300 is out of proportion"):
         svm(1e-100 * Linear(), X, y, 1e-300)
 
