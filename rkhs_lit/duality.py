@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b6c2d55bf8248349
+# Cells: ef250a5073d95f8f
 
 # %% [1] Duality: the price of a constraint
 import math
@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, eigh, lu_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lu_solve
 from scipy.linalg.lapack import dgetrf
 
 import rkhs_lit.conventions as check
@@ -131,13 +131,34 @@ def _units_of(K, m):
 
 
 # %% [6] One Newton step
+def _by_lu(K, m):
+    """A function that solves Kv = w."""
+    factor = dgetrf(K.T, overwrite_a=True)[:2] if len(K) else None
+    return lambda w: w if factor is None else lu_solve(
+        factor, w, check_finite=False)
+
+
+def _by_cholesky(K, m):
+    """The same for K = [H B'; B -D], with H positive definite."""
+    H = cho_factor(K[:m, :m], lower=True, check_finite=False)
+    W = cho_solve(H, K[:m, m:], check_finite=False)
+    S = K[m:, m:] - K[m:, :m] @ W
+
+    def inverse(w):
+        y = np.linalg.solve(S, w[m:] - W.T @ w[:m])
+        x = cho_solve(H, w[:m], check_finite=False)
+        return np.concatenate([x - W @ y, y])
+    return inverse
+
+
 def _newton(form, theta):
     """A function (f, g) -> (dx, dy) that solves the system of a step."""
     h, k = form.p + theta, len(form.P)
     inner = h == 0
     inner[:k] |= form.P.any(axis=1)
     m, B, D, d = inner.sum(), form.A[:, inner], form.A[:, ~inner], h[~inner]
-    P = form.P[np.ix_(inner[:k], inner[:k])]
+    P = form.P if inner[:k].all() else form.P[
+        np.ix_(inner[:k], inner[:k])]
     N = m + len(B)
     K = np.zeros((N, N))
     K[:len(P), :len(P)] = P
@@ -149,14 +170,14 @@ def _newton(form, theta):
     K *= u[:, None]
     K.flat[::N + 1] += np.repeat([_SHIFT, -_SHIFT], [m, N - m])
     K[:m, m:] = K[m:, :m].T
-    if not np.isfinite(K).all():
+    if not np.isfinite(K.sum()):
         raise LinAlgError
-    factor = dgetrf(K.T, overwrite_a=True)[:2] if N else None
+    large = m >= 100 and 4 * len(B) <= m and theta[inner].all()
+    inverse = (_by_cholesky if large else _by_lu)(K, m)
 
     def once(f, g):
         right = np.concatenate([f[inner], g - D @ (f[~inner] / d)])
-        left = right if factor is None else u * lu_solve(
-            factor, u * right, check_finite=False)
+        left = u * inverse(u * right)
         dx, dy = np.empty(len(f)), left[m:]
         dx[inner] = left[:m]
         dx[~inner] = (f[~inner] - D.T @ dy) / d
@@ -361,7 +382,9 @@ def _refined(form, sizes, x, y, low, high):
     """x and y with these bounds tight; the best of them, and its error."""
     free, best, least = ~(low | high), (x, y), np.inf
     x = np.where(low, form.lower, np.where(high, form.upper, x))
-    solve = _newton(form.among(free, x), np.zeros(free.sum()))
+    part = form.among(free, x)
+    solve = _newton(part, np.zeros(free.sum()))
+    rows = part.A.any(axis=1)        # no step mends the others
     for _ in range(6):
         inside = np.clip(x, form.lower, form.upper)
         error = _misfit(form, sizes, inside, y, low | (x < form.lower),
@@ -370,7 +393,8 @@ def _refined(form, sizes, x, y, low, high):
             best, least = (inside, y), error
         if least < 1e-15 or not error < np.inf:
             break
-        dx, dy = solve(-form.gradient(x, y)[free], form.b - form.A @ x)
+        dx, dy = solve(-form.gradient(x, y)[free],
+                       rows * (form.b - form.A @ x))
         x, y = x.copy(), y + dy
         x[free] += dx
     return x, y, best, least
@@ -1063,11 +1087,10 @@ def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
                  (program.upper, scaled.upper))):
             raise ValueError("lower and upper must be of the size of the "
                              "other numbers, or infinite")
-        lossless = all(np.array_equal(
-            getattr(_in_units(scaled, _Units(
-                -units.x, -units.objective, -units.A, -units.C)), name),
-            getattr(program, name)) for name in "PFqAbCc")
-        if found["status"] in ("infeasible", "unbounded") and not lossless:
-            raise ValueError("P, q, A, b, C and c must not span more "
-                             "orders of magnitude than a float has")
+        if found["status"] in ("infeasible", "unbounded"):
+            back = _in_units(scaled, _Units(
+                -units.x, -units.objective, -units.A, -units.C))
+            if not all(map(np.array_equal, back[:-2], program[:-2])):
+                raise ValueError("P, q, A, b, C and c must not span more "
+                                 "orders of magnitude than a float has")
         return _answer(scaled, found, units)

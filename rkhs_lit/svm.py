@@ -4,218 +4,34 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 4ff996c8eca11721
+# Cells: 1a944c825bc43028
 
 # %% [1] Support vector machines: the widest street between two classes
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lstsq
+from scipy.linalg import LinAlgError, cho_factor
 
 import rkhs_lit.conventions as check
-from rkhs_lit.conventions import as_sequence
-from rkhs_lit.bochner import _take, pivoted_cholesky
-from rkhs_lit.duality import _quadratic, solve_qp
+from rkhs_lit.bochner import pivoted_cholesky
+from rkhs_lit.duality import solve_qp
 from rkhs_lit.kernels import Gaussian, Kernel, Linear
-from rkhs_lit.moore_aronszajn import RKHSFunction, _function, _space
+from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 
 # %% [2] From the theorem to the function
-def _labels(y, n):
-    given = check.plain_array(y, "y")
-    if given.shape != (n,):
-        raise ValueError(f"y must be one label for each of {n} points, got "
-                         f"shape {np.shape(given)}")
-    if given.dtype.kind not in "iuf" or not np.isin(given, (-1, 1)).all():
-        raise ValueError("y must hold the labels -1 and +1 only: recode "
-                         "two classes with np.where(y == one_of_them, 1, "
-                         "-1)")
-    return given.astype(float)
-
-
-def _data(kernel, X, y):
-    """Points, labels, the matrix y_i y_j k(x_i, x_j) / κ, and κ, the
-    largest k(x, x)."""
-    _space(kernel)
-    X = as_sequence(X)
-    y, Q = _labels(y, len(X)), kernel(X)
-    diagonal = Q.diagonal()
-    if diagonal.min() < 0:
-        i = diagonal.argmin()
-        raise ValueError("kernel must be positive definite, but k(x, x) = "
-                         f"{diagonal[i]:.6g} at point {i}")
-    size = float(diagonal.max()) or 1.0
-    # One factor at a time: the product may leave the range of floats.
-    Q = Q / size
-    Q *= y
-    Q *= y[:, None]
-    return X, y, Q, size
+def _solved(s, q, A, b, lower, upper):
+    """Minimise u'Qu/2 - q'u for Au = b, lower <= u <= upper; or None."""
+    A, b = (A, b) if len(A) else (None, None)
+    found = solve_qp(s.Q if s.F is None else None, -q, A, b, lower, upper,
+                     factor=s.F)
+    return found.x if found.status == "optimal" else None
 
 
 # %% [3] From the theorem to the function
-def _faces(Q, q, A, cap, u, lam):
-    """Which weights are 0, and which are at their upper bound."""
-    f = Q @ u
-    g, size = f - q + A.T @ lam, u.max()
-    # A gradient of rounding errors says nothing.
-    noise = 1e-11 * (np.abs(f).max() + np.abs(q).max())
-    slope = max(np.abs(g).max(), noise)
-    room = np.minimum(cap - u, size)
-    return u * slope < g * size, room * slope < -g * size
-
-
-def _violation(Q, q, A, c, cap, u, lam, size):
-    """By how much u and λ miss the conditions, for weights of a size."""
-    g = Q @ u - q + A.T @ lam
-    room = np.minimum(cap - u, size)
-    return (room @ np.maximum(-g, 0) + u @ np.maximum(g, 0)
-            + np.abs(c - A @ u) @ (1 + np.abs(lam)))
-
-
-# %% [4] From the theorem to the function
-def _solved(Q, q, A, c, F, v, lam):
-    """v and λ with Au = c, and with gradient 0 in the entries F."""
-    m, p = len(F), len(c)
-    system = np.zeros((m + p, m + p))
-    system[:m, :m] = Q[np.ix_(F, F)]
-    system[:m, m:] = A[:, F].T
-    system[m:, :m] = A[:, F]
-    right = np.concatenate([q[F] - Q[F] @ v - A[:, F].T @ lam, c - A @ v])
-    step = lstsq(system, right, lapack_driver="gelsy")[0] if (
-        m + p) else right
-    v[F] += step[:m]
-    return v, lam + step[m:]
-
-
-# %% [5] From the theorem to the function
-def _finish(Q, q, A, c, cap, u, lam):
-    """The solution u, λ of a quadratic programme, with exact bounds."""
-    low, high = _faces(Q, q, A, cap, u, lam)
-    size = u.max()
-    start, best, least = (u, lam), (u, lam), np.inf
-    enough = (10 * _violation(Q, q, A, c, cap, u, lam, size)
-              + 1e-14 * (np.abs(q) @ u + u @ (Q @ u)))
-    for _ in range(10):
-        F = np.flatnonzero(~(low | high))
-        v = np.where(low, 0.0, np.where(high, cap, u))
-        v, lam = _solved(Q, q, A, c, F, v, lam)
-        g = Q @ v - q + A.T @ lam
-        low = (low & (g >= 0)) | (v < 0)
-        high = (high & (g <= 0)) | (v > cap)
-        u = np.clip(v, 0.0, cap)
-        violation = _violation(Q, q, A, c, cap, u, lam, size)
-        if violation < least:
-            best, least = (u, lam), violation
-        if least <= enough:
-            return best
-    # Never good enough: the start, with its smallest weights removed.
-    u, lam = start
-    u = np.where(cap - u > 1e-11 * u.max(), u, cap)
-    return np.where(u > 1e-11 * u.max(), u, 0.0), lam
-
-
-# %% [6] From the theorem to the function
-@dataclass(frozen=True, eq=False)
-class _Entries(Kernel):
-    """A matrix, as a kernel on its indices."""
-
-    Q: np.ndarray
-
-    def _gram(self, X, Y):
-        return self.Q[np.ix_(X, Y)]
-
-    def _diag(self, X):
-        return self.Q.diagonal()[X]
-
-
-def _thin(Q):
-    """F with few columns and FF' = Q up to rounding, or None."""
-    n, trace = len(Q), np.trace(Q)
-    if n < 300:
-        return None
-    F = pivoted_cholesky(_Entries(Q), np.arange(n), tol=1e-14,
-                         max_rank=n // 5)
-    v = np.random.default_rng(0).normal(size=n)
-    rest = np.linalg.norm(Q @ v - F @ (F.T @ v))
-    if (trace - np.sum(F**2) <= 1e-12 * trace
-            and rest <= 1e-11 * trace * np.linalg.norm(v)):
-        return F
-    return None
-
-
-# %% [7] From the theorem to the function
-def _definite(Q):
-    try:
-        _quadratic(Q)
-    except ValueError as error:
-        raise ValueError("kernel must be positive definite, but its Gram "
-                         "matrix at X is not") from error
-
-
-def _programme(Q, q, A, c, cap):
-    """Minimise u'Qu/2 - q'u for A u = c, 0 <= u <= cap; or None."""
-    rows = (A, c) if len(A) else (None, None)
-    for F in (_thin(Q), None):
-        try:
-            found = (solve_qp(Q, -q, *rows, 0.0, cap) if F is None else
-                     solve_qp(None, -q, *rows, 0.0, cap, factor=F))
-        except (ValueError, RuntimeError):
-            _definite(Q)
-            continue                             # out of scale
-        if found.status == "optimal":
-            u, lam = _finish(Q, q, A, c, cap, np.clip(found.x, 0.0, cap),
-                             found.equality)
-            if F is None or _violation(
-                    Q, q, A, c, cap, u, lam, u.max()) <= 1e-12 * (
-                    np.abs(q) @ u + u @ (Q @ u)):
-                return u
-    return None
-
-
-# %% [8] From the theorem to the function
-class _Machine:
-    """What follows from the fields of an SVM."""
-
-    def decision(self, T) -> np.ndarray:
-        """The numbers f(t) + b at the points T."""
-        return self.function(T) + self.b
-
-    def predict(self, T) -> np.ndarray:
-        """Labels: +1 where f(t) + b >= 0, otherwise -1."""
-        return np.where(self.decision(T) >= 0, 1, -1)
-
-    @property
-    def support(self) -> np.ndarray:
-        return np.flatnonzero(self.alpha > 0)
-
-    @property
-    def margin(self) -> np.ndarray:
-        return np.flatnonzero((self.alpha > 0) & (self.alpha < self.C))
-
-    @property
-    def non_margin(self) -> np.ndarray:
-        return np.flatnonzero(self.alpha == self.C)
-
-    @property
-    def slack(self) -> np.ndarray:
-        return np.where(self.alpha < self.C, 0.0,
-                        np.maximum(0.0, 1 - self.margins))
-
-    def __post_init__(self):
-        _function(self.function, "function")
-        alpha = check.vector(self.alpha, "alpha", np.size(self.alpha))
-        margins = check.vector(self.margins, "margins", len(alpha))
-        object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(self, "margins", margins)
-
-    def __repr__(self):
-        return (f"SVM({self.function.kernel}, n={len(self.alpha)}, "
-                f"support={len(self.support)})")
-
-
-# %% [9] From the theorem to the function
 @dataclass(frozen=True, eq=False, repr=False)
-class SVM(_Machine):
+class SVM:
     """A support vector machine f + b with its certificate
     (:prf:ref:`thm-svm-dual`).
 
@@ -263,73 +79,73 @@ class SVM(_Machine):
     nu: float | None = None
     rho: float | None = None
 
+    def __post_init__(self):
+        if not isinstance(self.function, RKHSFunction):
+            raise ValueError("function must be an RKHSFunction")
+        alpha = check.vector(self.alpha, "alpha")
+        margins = check.vector(self.margins, "margins", len(alpha))
+        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "margins", margins)
 
-# %% [10] From the theorem to the function
-def _record(kernel, X, y, Q, size, C, alpha, interval, b, **more):
-    """The record, from weights for the kernel k / size."""
-    f = Q @ alpha
-    m, square, c = f + y * b, float(alpha @ f), C * size
-    inside = np.maximum(0.0, 1 - m)
-    # A hard margin has no slack; its caller has made m_i >= 1.
-    room = np.zeros_like(m) if C == np.inf else (c - alpha) * inside
-    slack = 0.0 if C == np.inf else c * inside.sum()
-    gap = np.sum(room + alpha * np.maximum(0.0, m - 1)) + abs(
-        b * (alpha @ y))
-    held = np.flatnonzero(alpha)
-    held = held if len(held) else np.array([0])
-    bound = alpha == c
-    alpha = np.where(bound, C, alpha / size)
-    return SVM(RKHSFunction(kernel, _take(X, held), (alpha * y)[held]),
-               float(b), interval, alpha, float(C), m,
-               float(square / 2 + slack) / size,
-               float(alpha.sum()) - square / 2 / size, float(gap) / size,
-               **more)
+    def __repr__(self):
+        return (f"SVM({self.function.kernel}, n={len(self.alpha)}, "
+                f"support={len(self.support)})")
+
+    def decision(self, T) -> np.ndarray:
+        """The numbers f(t) + b at the points T."""
+        return self.function(T) + self.b
+
+    def predict(self, T) -> np.ndarray:
+        """Labels: +1 where f(t) + b >= 0, otherwise -1."""
+        return np.where(self.decision(T) >= 0, 1, -1)
+
+    @property
+    def support(self) -> np.ndarray:
+        return np.flatnonzero(self.alpha > 0)
+
+    @property
+    def margin(self) -> np.ndarray:
+        return np.flatnonzero((self.alpha > 0) & (self.alpha < self.C))
+
+    @property
+    def non_margin(self) -> np.ndarray:
+        return np.flatnonzero(self.alpha == self.C)
+
+    @property
+    def slack(self) -> np.ndarray:
+        return np.where(self.alpha < self.C, 0.0,
+                        np.maximum(0.0, 1 - self.margins))
 
 
-# %% [11] From the theorem to the function
-def _middle(low, high):
-    if np.isinf(high):
-        return float(low)
-    return float(high if np.isinf(low) else low + (high - low) / 2)
-
-
-def _offset(t, y, alpha, c):
+# %% [4] From the theorem to the function
+def _offset(s, alpha, c):
     """The interval of optimal offsets, and the one that we take."""
-    share = alpha / c
+    if not s.offset:
+        return (0.0, 0.0), 0.0
+    t, share = s.y * (1 - s.Q @ alpha), alpha / c
     weights = share * (1 - share)
     if weights.any():
         b = float(weights @ t / weights.sum())
         return (b, b), b
-    lower = t[np.where(y > 0, alpha < c, alpha > 0)]
-    upper = t[np.where(y > 0, alpha > 0, alpha < c)]
-    low, high = lower.max(initial=-np.inf), upper.min(initial=np.inf)
-    return (float(low), float(high)), _middle(low, high)
+    low = t[np.where(s.y > 0, alpha < c, alpha > 0)].max()
+    high = t[np.where(s.y > 0, alpha > 0, alpha < c)].min()
+    return (float(low), float(high)), float(low + (high - low) / 2)
 
 
-# %% [12] From the theorem to the function
-def _hulls(Q, y, cap, offset):
+# %% [5] From the theorem to the function
+def _groups(s):
+    return [s.y > 0, s.y < 0] if s.offset else [s.y != 0]
+
+
+def _hulls(s, h):
     """Weights of the nearest points of two reduced hulls, or None."""
-    groups = _groups(y, offset)
-    u, rest = np.zeros(len(y)), np.full(len(y), True)
-    for group in groups:
-        if group.sum() * cap <= 1 + 1e-12:       # no choice
-            u[group], rest[group] = cap, False
-    if not rest.all():                       # no programme sees all of Q
-        _definite(Q)
-    if not rest.any():
-        return u
-    A = np.array([group[rest] for group in groups if (group & rest).any()],
-                 dtype=float)
-    part = _programme(Q[np.ix_(rest, rest)], -Q[rest] @ u, A,
-                      np.ones(len(A)), cap)
-    if part is None:
-        return None
-    u[rest] = part
-    return u
-
-
-def _groups(y, offset):
-    return [y > 0, y < 0] if offset else [np.full(len(y), True)]
+    fixed = [group.sum() * h <= 1 + 1e-12 for group in _groups(s)]
+    A = np.array([group for group, only in zip(_groups(s), fixed)
+                  if not only], dtype=float)
+    lower = np.zeros(len(s.y))
+    for group, only in zip(_groups(s), fixed):
+        lower[group] = h if only else 0.0
+    return _solved(s, np.zeros(len(s.y)), A, np.ones(len(A)), lower, h)
 
 
 def _street(levels):
@@ -339,50 +155,46 @@ def _street(levels):
     return (levels[0] + levels[1]) / 2, (levels[1] - levels[0]) / 2
 
 
-# %% [13] From the theorem to the function
-def _rigid(Q, y, offset):
-    """Weights and b with all m_i >= 1, or None if there are none."""
-    u = _hulls(Q, y, np.inf, offset)
+# %% [6] From the theorem to the function
+def _hard(s, C):
+    """The hard margin, if its weights are at most C, or None."""
+    u = _hulls(s, np.inf)
     if u is None:
         return None
-    g = Q @ u
-    rho, b = _street([g[group].min() for group in _groups(y, offset)])
+    g = s.Q @ u
+    rho, b = _street([g[group].min() for group in _groups(s)])
     if not rho > 1e-13:
         return None
     alpha, b = u / rho, float(b / rho)
     for _ in range(10):
-        short = 1 - np.min(Q @ alpha + y * b)
+        short = 1 - np.min(s.Q @ alpha + s.y * b)
         if short <= 0:
-            return alpha, b
+            return _machine(s, C, alpha, b, (b, b)) if (
+                alpha.max() <= C * s.unit) else None
         alpha, b = alpha * (1 + 2 * short), b * (1 + 2 * short)
     return None
 
 
-def _hard(kernel, X, y, Q, size, offset):
-    found = _rigid(Q, y, offset)
-    if found is not None:
-        alpha, b = found
-        machine = _record(kernel, X, y, Q, size, np.inf, alpha, (b, b), b)
-        if machine.gap <= 1e-6 * machine.primal:
-            return machine
-    raise ValueError("C = inf asks for classes that can be separated, and "
-                     "these cannot, to working precision: take a finite C")
+# %% [7] From the theorem to the function
+def _soft(s, C):
+    """The C-SVM, by its dual."""
+    y, c, n = s.y, C * s.unit, len(s.y)
+    if c > 1e50:                  # as good as infinite
+        return None
+    if s.offset and c * n < 1:
+        h = 1 / min((y > 0).sum(), (y < 0).sum())
+        u = _hulls(s, h)
+        alpha = None if u is None else np.where(u == h, c, c / h * u)
+    else:
+        alpha = _solved(s, np.ones(n), y[None][:s.offset],
+                        np.zeros(int(s.offset)), 0.0, c)
+    if alpha is None:
+        return None
+    interval, b = _offset(s, alpha, c)
+    return _machine(s, C, alpha, b, interval)
 
 
-# %% [14] From the theorem to the function
-def _large(kernel, X, y, Q, size, C, offset):
-    found = _rigid(Q, y, offset)
-    if found is not None and found[0].max() <= C * size:
-        alpha, b = found
-        machine = _record(kernel, X, y, Q, size, C, alpha, (b, b), b)
-        if machine.gap <= 1e-6 * machine.primal:
-            return machine
-    raise ValueError(f"C = {C:.3g} is too large for these data: the "
-                     "duality gap stays above a millionth of the "
-                     "objective. Take a smaller C")
-
-
-# %% [15] From the theorem to the function
+# %% [8] From the theorem to the function
 def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
     (:prf:ref:`thm-svm-dual`).
@@ -417,74 +229,147 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     >>> machine.support, machine.decision([3.0]).round(6)
     (array([0, 1]), array([3.]))
     """
-    X, y, Q, size = _data(kernel, X, y)
-    C, parts = _price(C, offset), (kernel, X, y, Q, size)
-    if offset and abs(y.sum()) == len(y):
-        return _constant(*parts, C)
-    if C == np.inf:
-        return _hard(*parts, offset)
-    return _soft(*parts, C, offset)
-
-
-# %% [16] From the theorem to the function
-def _price(C, offset):
-    _truth(offset)
-    return check.positive(C, "C", ", or np.inf for a hard margin",
-                          infinite=True)
-
-
-def _truth(offset):
-    if not isinstance(offset, (bool, np.bool_)):
-        raise ValueError(f"offset must be True or False, got {offset!r}")
-
-
-# %% [17] From the theorem to the function
-def _constant(kernel, X, y, Q, size, C):
-    """One class only: f = 0, and b is the label."""
-    _definite(Q)
-    interval = (1.0, np.inf) if y[0] > 0 else (-np.inf, -1.0)
-    return _record(kernel, X, y, Q, size, C, np.zeros(len(y)), interval,
-                   float(y[0]))
-
-
-def _soft(kernel, X, y, Q, size, C, offset):
-    parts, c, n = (kernel, X, y, Q, size, C), C * size, len(y)
-    if not 0 < c < np.inf:
+    s, n = _signed(kernel, X, y, offset), len(y)
+    C = check.positive(C, "C", ", or np.inf for a hard margin",
+                       infinite=True)
+    if s.offset and abs(s.y.sum()) == n:          # one class: f = 0
+        b, ends = s.y[0], (1.0, np.inf)
+        return _machine(s, C, np.zeros(n), b,
+                        ends if b > 0 else (-np.inf, -1.0))
+    if C < np.inf and not 1e-300 < C * s.unit < np.inf:
         raise ValueError(f"C = {C:.3g} is out of proportion to the kernel, "
-                         f"whose largest value is {size:.3g}")
-    if offset and c * n < 1:
-        cap = 1 / int(min((y > 0).sum(), (y < 0).sum()))
-        a, u = c / cap, _hulls(Q, y, cap, True)
-    else:
-        A = y[None] if offset else np.zeros((0, n))
-        a = min(c, 1.0)
-        cap = c / a
-        u = _programme(a * Q, np.ones(n), A, np.zeros(len(A)), cap)
-    if u is not None:
-        alpha = np.where(u == cap, c, a * u)
-        machine = _with_offset(*parts, alpha, offset)
-        if machine.gap <= 1e-6 * machine.primal:
-            return machine
-    return _large(*parts, offset)
+                         f"whose largest value is {s.Phi.diag().max():.3g}")
+    found = _certified(s, (_hard,) if C == np.inf else (_soft, _hard), C)
+    if found is None:
+        raise ValueError(
+            "C = inf asks for classes that can be separated, and these "
+            "cannot, to working precision: take a finite C"
+            if C == np.inf else
+            f"C = {C:.3g} is too large for these data: the duality gap "
+            "stays above a millionth of the objective. Take a smaller C")
+    return found
 
 
-def _with_offset(kernel, X, y, Q, size, C, alpha, offset):
-    interval, b = (0.0, 0.0), 0.0
-    if offset:
-        interval, b = _offset(y * (1 - Q @ alpha), y, alpha, C * size)
-    return _record(kernel, X, y, Q, size, C, alpha, interval, b)
+# %% [9] Fine print
+class _Signed(NamedTuple):
+    """The functions y_i k(x_i, ·), and Q = y_i y_j k(x_i, x_j) / unit."""
+
+    Phi: Features
+    y: np.ndarray
+    offset: bool
+    unit: float
+    Q: np.ndarray
+    F: np.ndarray | None        # thin, with FF' = Q up to rounding
 
 
-# %% [18] The ν-SVM: a parameter with a meaning
-def _level(g, u, cap):
-    """The r with g <= r where u > 0, and g >= r where u < cap."""
-    weights = u * (1 - u / cap)
+def _signed(kernel, X, y, offset):
+    Phi = Features(kernel, X)
+    y, offset = _labels(y, len(Phi)), check.flag(offset, "offset")
+    unit, Psi = Phi.unit()
+    Q = y[:, None] * Psi.gram() * y
+    F = _thin(Psi, y, Q)
+    if F is None:
+        _definite(Q)
+    return _Signed(Phi, y, offset, unit, Q, F)
+
+
+def _labels(y, n):
+    y = check.plain_array(y, "y")
+    if y.shape != (n,):
+        raise ValueError(f"y must be one label for each of {n} points, got "
+                         f"shape {y.shape}")
+    if y.dtype.kind not in "iuf" or not np.isin(y, (-1, 1)).all():
+        raise ValueError("y must hold the labels -1 and +1 only: recode "
+                         "two classes with np.where(y == one_of_them, 1, "
+                         "-1)")
+    return y.astype(float)
+
+
+def _definite(Q):
+    n, eps = len(Q), np.finfo(float).eps
+    d = np.sqrt(np.maximum(Q.diagonal(), n * eps * Q.max() or 1.0))
+    S = Q / d[:, None] / d
+    try:
+        S.flat[::n + 1] += 2 * n * eps * max(1.0, np.abs(S).sum(0).max())
+        cho_factor(S, overwrite_a=True)
+    except LinAlgError:
+        raise ValueError("kernel must be positive definite, but its Gram "
+                         "matrix at X is not") from None
+
+
+def _thin(Psi, y, Q):
+    n, trace = len(Q), np.trace(Q)
+    if n < 300:
+        return None
+    F = y[:, None] * pivoted_cholesky(Psi.kernel, Psi.points, tol=1e-14,
+                                      max_rank=n // 5)
+    v = np.random.default_rng(0).normal(size=n)
+    rest = np.linalg.norm(Q @ v - F @ (F.T @ v))
+    good = (trace - np.sum(F**2) <= 1e-12 * trace
+            and rest <= 1e-11 * trace * np.linalg.norm(v))
+    return F if good else None
+
+
+# %% [10] Fine print
+def _machine(s, C, alpha, b, interval, **more):
+    """The record, from weights for the kernel k / unit."""
+    f, c = s.Q @ alpha, C * s.unit
+    m, square = f + s.y * b, alpha @ f
+    inside, outside = np.maximum(0.0, 1 - m), np.maximum(0.0, m - 1)
+    # A hard margin has no slack; its caller has made m_i >= 1.
+    slack, room = (0.0, 0.0) if C == np.inf else (
+        c * inside.sum(), (c - alpha) * inside)
+    gap = np.sum(room + alpha * outside) + abs(b * (alpha @ s.y))
+    weights = alpha / s.unit
+    held = np.flatnonzero(alpha) if alpha.any() else np.array([0])
+    return SVM(s.Phi[held] @ (weights * s.y)[held], float(b), interval,
+               weights, float(C), m, float(square / 2 + slack) / s.unit,
+               float(weights.sum() - square / 2 / s.unit),
+               float(gap) / s.unit, **more)
+
+
+def _certified(s, roads, parameter):
+    """The first machine whose gap is small, or None."""
+    for s in (s, s._replace(F=None))[s.F is None:]:
+        for road in roads:
+            machine = road(s, parameter)
+            if machine is not None and machine.gap <= machine.primal * (
+                    1e-6 if s.F is None else 1e-11):
+                return machine
+    return None
+
+
+# %% [11] The ν-SVM: a parameter with a meaning
+def _level(g, u, h):
+    """The r with g <= r where u > 0, and g >= r where u < h."""
+    weights = u * (1 - u / h)
     if weights.any():
         return weights @ g / weights.sum()
-    return _middle(g[u > 0].max(), g[u < cap].min(initial=np.inf))
+    low, high = g[u > 0].max(), g[u < h].min(initial=np.inf)
+    return low if high == np.inf else low + (high - low) / 2
 
 
-# %% [19] The ν-SVM: a parameter with a meaning
+def _reduced(s, nu):
+    """The ν-SVM, or None if f = 0."""
+    n = len(s.y)
+    h = (2.0 if s.offset else 1.0) / (nu * n)
+    u = _hulls(s, h)
+    if u is None:
+        return None
+    g = s.Q @ u
+    rho, b = _street([_level(g[group], u[group], h)
+                      for group in _groups(s)])
+    if not rho > 1e-13:
+        return None
+    c, b = h / rho, float(b / rho)
+    alpha = np.where(u == h, c, u / rho)
+    low, high = _offset(s, alpha, c)[0]
+    return _machine(s, c / s.unit, alpha, b,
+                    (low, high) if low < high else (b, b), nu=nu,
+                    rho=float(s.unit / (c * n)))
+
+
+# %% [12] The ν-SVM: a parameter with a meaning
 def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
     """The ν-SVM, as the C-SVM that it is (:prf:ref:`thm-nu-c`).
 
@@ -521,40 +406,15 @@ def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
     >>> len(machine.support), machine.predict([-1.0, 4.0])
     (2, array([-1,  1]))
     """
-    X, y, Q, size = _data(kernel, X, y)
-    cap = _cap(nu, y, offset)
-    u = _hulls(Q, y, cap, offset)
-    if u is not None:
-        g = Q @ u
-        rho, b = _street([_level(g[group], u[group], cap)
-                          for group in _groups(y, offset)])
-        if rho > 1e-13:
-            return _scaled(kernel, X, y, Q, size, u, cap, rho, b, nu)
-    raise ValueError(f"nu = {nu} is too small for these data: the classes "
-                     "overlap so much that f = 0. Take a larger nu")
-
-
-# %% [20] The ν-SVM: a parameter with a meaning
-def _cap(nu, y, offset):
-    """The bound h of the reduced hulls."""
-    _truth(offset)
-    least, n = min((y > 0).sum(), (y < 0).sum()), len(y)
-    most = float(2 * least / n) if offset else 1.0
+    s, n = _signed(kernel, X, y, offset), len(y)
+    least = min((s.y > 0).sum(), (s.y < 0).sum())
+    most = float(2 * least / n) if s.offset else 1.0
     wanted = f" of at most {most:.6g} for these labels"
     if (nu := check.positive(nu, "nu", wanted)) > most * (1 + 1e-12):
         raise ValueError(f"nu must be a positive number{wanted}, got {nu}")
-    return (2.0 if offset else 1.0) / (nu * n)
-
-
-def _scaled(kernel, X, y, Q, size, u, cap, rho, b, nu):
-    c, b = cap / rho, float(b / rho)
-    alpha = np.where(u == cap, c, u / rho)
-    interval = _offset(y * (1 - Q @ alpha), y, alpha, c)[0]
-    if interval[0] == interval[1]:
-        interval = (b, b)
-    machine = _record(kernel, X, y, Q, size, c / size, alpha, interval, b,
-                      nu=float(nu), rho=float(size / (c * len(y))))
-    if machine.gap <= 1e-6 * machine.primal:
-        return machine
-    raise ValueError(f"nu = {nu} is too close to the smallest possible "
-                     "value for these data. Take a larger nu")
+    found = _certified(s, (_reduced,), nu)
+    if found is None:
+        raise ValueError(f"nu = {nu} is too small for these data: the "
+                         "classes overlap so much that f = 0, up to "
+                         "rounding. Take a larger nu")
+    return found

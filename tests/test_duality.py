@@ -10,17 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from rkhs_lit import Gaussian, Loss, QPSolution, solve_qp
-from rkhs_lit.duality import (
-    _certificate,
-    _Form,
-    _interior_point,
-    _newton,
-    _Point,
-    _Program,
-    _residuals,
-    _sides,
-    _step,
-)
+from rkhs_lit.duality import _Form, _newton
 from scipy.optimize import brentq, linprog, minimize, minimize_scalar
 from scipy.special import expit, xlogy
 from sklearn.linear_model import Lasso
@@ -312,21 +302,21 @@ def test_residuals_in_the_record_are_those_of_its_numbers(seed):
     assert 0 < found.iterations < 60
 
 
-def test_the_gap_of_any_point_and_any_multipliers_of_the_equations():
-    """prop-qp-dual: the sum that is reported, at points that satisfy nothing."""
+def test_the_gap_is_the_objective_less_that_of_the_dual():
+    """prop-qp-dual: the sum that is reported, from the numbers of the record."""
     rng = np.random.default_rng(8)
     n = 5
     P, _ = quadratic(rng, n, 2)
-    q, A, b = rng.normal(size=n), rng.normal(size=(2, n)), rng.normal(size=2)
     lower, upper = np.array([-1.0, -1, -INF, -1, -INF]), np.array([1.0, INF, 1, 1, INF])
-    x, y = rng.uniform(-1, 1, n), rng.normal(size=2)
-    C, c, lam = rng.normal(size=(3, n)), rng.normal(size=3), rng.random(3)
-    found = _certificate(_Program(P, None, q, A, b, C, c, lower, upper), x, y, lam)
-    z, w, left = found["at_lower"], found["at_upper"], found["left"]
-    dual = (-x @ P @ x / 2 - b @ y - c @ lam + finite_sum(z, lower) - finite_sum(w, upper))
-    assert np.isclose(found["gap"], x @ P @ x / 2 + q @ x - dual, rtol=1e-12)
-    assert np.allclose(left, P @ x + q + A.T @ y + C.T @ lam - z + w)
-    assert not left[[0, 3]].any()              # two finite bounds: no residual
+    for _ in range(10):
+        q, A, C = rng.normal(size=n), rng.normal(size=(2, n)), rng.normal(size=(3, n))
+        x = rng.uniform(-1, 1, n)
+        b, c = A @ x, C @ x + rng.random(3)
+        found = solve_qp(P + np.eye(n), q, A, b, lower, upper, C=C, c=c)
+        x, z, w = found.x, found.at_lower, found.at_upper
+        dual = (-x @ (P + np.eye(n)) @ x / 2 - b @ found.equality - c @ found.inequality
+                + finite_sum(z, lower) - finite_sum(w, upper))
+        assert np.isclose(found.gap, found.objective - dual, atol=1e-12)
 
 
 # -- three answers ------------------------------------------------------------
@@ -564,50 +554,29 @@ def test_the_gap_on_the_central_path(curvature, slope, mu):
     assert best - 1e-9 <= primal <= best + 2 * mu + 1e-9
 
 
+@pytest.mark.parametrize("rank", [20, 150])
 @pytest.mark.parametrize("free", [False, True])
-@pytest.mark.parametrize("diagonal", [False, True])
-def test_the_step_in_two_blocks_solves_the_whole_system(free, diagonal):
-    """prop-qp-step: against the full matrix of eq-qp-newton."""
+def test_the_step_leads_to_one_answer_in_blocks_of_all_kinds(rank, free):
+    """prop-qp-step: Cholesky and LU, with P and with a factor, with and without bounds."""
     rng = np.random.default_rng(5)
-    n, p = 6, 2
-    P = np.zeros((0, 0)) if diagonal else (lambda B: B @ B.T)(rng.normal(size=(n, 3)))
-    form = _Form(P, rng.uniform(1, 2, n) * diagonal, rng.normal(size=n), rng.normal(size=(p, n)),
-                 rng.normal(size=p), np.array([0.0, 0, -1, -INF, 0, 0]),
-                 np.array([2.0, INF, 2, INF if free else 3, 2, 2]))
-    P, A, q, b = np.diag(form.p) if diagonal else P, form.A, form.q, form.b
-    sides = _sides(form.lower, form.upper)
-    N, e = len(sides.edge), sides.edge
-    E = np.zeros((n, N))
-    E[sides.index, np.arange(N)] = sides.sign
-    v = _Point(rng.normal(size=n), rng.normal(size=p), *rng.uniform(0.1, 1, (2, N)), 0.8, 0.3)
-    rho, eta, c, c_tau, xi = (_residuals(form, sides, v), 0.6, rng.normal(size=N), 0.1,
-                              v.x / v.tau)
-    full = np.zeros((n + p + 2 * N + 2,) * 2)
-    ix, iy, iz, i_s = (np.arange(k) + at for k, at in
-                       ((n, 0), (p, n), (N, n + p + N), (N, n + p)))
-    full[np.ix_(ix, ix)], full[np.ix_(ix, iy)], full[np.ix_(ix, iz)] = P, A.T, -E
-    full[ix, -2], full[iy, -2], full[i_s, -2] = q, -b, -e
-    full[np.ix_(iy, ix)], full[np.ix_(i_s, ix)], full[i_s, i_s] = A, E.T, -1
-    g = n + p + N
-    full[g, ix], full[g, iy], full[g, iz] = q + 2 * P @ xi, b, -e
-    full[g, -2:] = -xi @ P @ xi, 1
-    full[g + 1 + np.arange(N), i_s], full[g + 1 + np.arange(N), iz] = v.z, v.s
-    full[-1, -2:] = v.kappa, v.tau
-    want = np.linalg.solve(full, np.concatenate(
-        [*(-eta * np.atleast_1d(r) for r in rho), c, [c_tau]]))
-    theta = v.z / v.s
-    solve = _newton(form, sides.total(theta))
-    x1, y1 = solve(sides.gather(theta * e) - q, b)
-    first = x1, y1, theta * (e - sides.along(x1))
-    step = _step(form, sides, v, solve, first, rho, eta, c, c_tau)
-    assert np.allclose(np.hstack(step), want, atol=1e-10)
-    assert np.allclose(sides.gather(v.z), E @ v.z)
+    n = 150
+    F, q, A = rng.normal(size=(n, rank)), rng.normal(size=n), rng.normal(size=(2, n))
+    lower, upper = np.full(n, -1.0), np.full(n, 1.0)
+    if free:
+        lower[0], upper[0], F[0, 0] = -INF, INF, 3.0
+    b = A @ rng.uniform(-0.5, 0.5, n)
+    one = solve_qp(F @ F.T, q, A, b, lower, upper)
+    other = solve_qp(None, q, A, b, lower, upper, factor=F)
+    assert one.status == other.status == "optimal"
+    assert np.isclose(one.objective, other.objective, rtol=1e-12)
+    assert max(one.gap, other.gap) < 1e-12 * abs(one.objective)
+    assert np.allclose(F.T @ one.x, F.T @ other.x, atol=1e-9)
 
 
-def test_a_stiff_step_is_solved_to_rounding():
+@pytest.mark.parametrize("n", [40, 160])
+def test_a_stiff_step_is_solved_to_rounding(n):
     """prop-qp-step: slopes z/s over twenty orders of magnitude, P of rank one."""
     rng = np.random.default_rng(9)
-    n = 40
     v = rng.normal(size=n)
     P, A = np.outer(v, v), rng.normal(size=(1, n))
     theta = 10.0 ** rng.uniform(-10, 10, n)
@@ -659,22 +628,19 @@ def test_two_identities_of_the_homogeneous_model():
 
 
 def test_the_model_ends_with_one_of_three_answers():
-    """thm-qp-embedding: tau or kappa survives, and the limit is what part 1 says."""
-    box = np.zeros(2), np.array([2.0, INF])
+    """thm-qp-embedding: a solution, a proof that there is no point, or a direction."""
     for b, q, answer in ((1.0, [1, 1], "optimal"), (3.0, [1, 1], "infeasible"),
                          (1.0, [1, -1], "unbounded")):
-        form = _Form(np.zeros((0, 0)), np.zeros(2), np.array(q, dtype=float),
-                     np.array([[1.0, 0.0]]), np.array([b]), *box)
-        trace = []
-        _interior_point(form, trace)
-        v = trace[-1][0]
-        assert (v.tau > 0.1) == (answer == "optimal")
-        assert (v.kappa > 0.1) == (answer != "optimal")
-        assert max(np.abs(r).max() for r in _residuals(form, _sides(*box), v)[:3]) < 1e-6
+        found = solve_qp(np.zeros((2, 2)), q, [1, 0], b, 0, [2, INF])
+        assert found.status == answer and (found.margin > 0) == (answer != "optimal")
+        if answer == "optimal":
+            assert np.array_equal(found.x, [1, 0]) and found.gap == 0
         if answer == "infeasible":
-            assert _sides(*box).edge @ v.z - form.b @ v.y > 0.1
+            y, z, w = found.equality, found.at_lower, found.at_upper
+            assert np.array_equal([y[0], 0] - z + w, [0, 0])
+            assert found.margin == -2 * w[0] - 3 * y[0]
         if answer == "unbounded":
-            assert form.q @ v.x < -0.1
+            assert np.array_equal(found.direction, [0, 1])
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(0.0, INF), (-INF, 1.0), (0.0, 1.0)])
