@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a09980eba8e68c99
+# Cells: c25d71e293bf6898
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -625,9 +625,9 @@ def hs_norm(A: RKHSOperator) -> float:
     float
         The root of ``hs_inner(A, A)``. Where that sum cancels, and for
         up to a thousand points, by way of :prf:ref:`thm-operator-core`.
-        Rounding costs about 1e-16 Σ |W_ij| ‖k_i‖ ‖l_j‖, and up to 1e-8
-        of it for more than a thousand points, without a warning: with
-        a linear kernel move points near zero first.
+        Rounding costs about 1e-16 of the sum of the norms of all terms,
+        and up to 1e-8 of it for more than a thousand points, without a
+        warning: with a linear kernel move points near zero first.
     """
     _expect(A, "A", RKHSOperator)
     e, U = next(_units(A))
@@ -700,9 +700,9 @@ def op_norm(A: RKHSOperator) -> float:
     float
         The largest ‖A g‖ for ‖g‖ = 1. Above a thousand points by
         Lanczos' method, which stores no Gram matrix.
-        Rounding costs about 1e-16 Σ |W_ij| ‖k_i‖ ‖l_j‖, and up to 1e-8
-        of it for more than a thousand points, without a warning: with
-        a linear kernel move points near zero first.
+        Rounding costs about 1e-16 of the sum of the norms of all terms,
+        and up to 1e-8 of it for more than a thousand points, without a
+        warning: with a linear kernel move points near zero first.
     """
     _expect(A, "A", RKHSOperator)
     e, U = next(_units(A))
