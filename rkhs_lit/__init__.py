@@ -124,6 +124,7 @@ from rkhs_lit.kernels import (
     Sum,
     Taylor,
     TensorProduct,
+    as_kernel,
     gaussian_bumps,
     gaussian_features,
     gram_dot,
@@ -171,6 +172,7 @@ from rkhs_lit.mmd import (
 from rkhs_lit.moore_aronszajn import (
     Features,
     RKHSFunction,
+    as_function,
     decompose,
     inner,
     interpolate,
@@ -204,7 +206,9 @@ from rkhs_lit.ridge import (
     leave_one_out,
     log_marginal_likelihood,
     ridge,
+    ridge_factor,
     ridge_path,
+    ridge_spectrum,
     smoother_matrix,
 )
 from rkhs_lit.riesz import (

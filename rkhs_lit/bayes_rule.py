@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 07570fc08dac7d3d
+# Cells: 6825c9cc12133bda
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -26,7 +26,7 @@ from rkhs_lit.cross_covariance import RKHSOperator, _power, _same_space
 from rkhs_lit.kernels import Kernel
 from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import RKHSFunction
-from rkhs_lit.ridge import _at, _check_visible, _factor, _penalty, _split
+from rkhs_lit.ridge import _at, _check_visible, ridge_factor, _penalty, _split
 
 
 # %% [2] One complex solve of small size
@@ -122,7 +122,7 @@ def _prior_weights(l, Y, prior, lam, tol):
     if len(p) == 0:                          # the kernel is zero at Y
         return np.zeros(len(Y))
     with np.errstate(over="ignore", invalid="ignore"):
-        factor = _called("l", lambda: _factor(F.T @ F, shift, "n lam"))
+        factor = _called("l", lambda: ridge_factor(F.T @ F, shift, "n lam"))
         return _bounded(F @ cho_solve(factor, p),
                         "lam must be larger: the weights overflow")
 
@@ -374,7 +374,7 @@ def _risk_sums(F, G, p, ratio, lam, epsilons, folds, method):
     n, total = len(F), np.zeros(len(epsilons))
     for fold in folds:
         rest = np.setdiff1d(np.arange(n), fold)
-        factor = _factor(F[rest].T @ F[rest], len(rest) * lam, "n lam")
+        factor = ridge_factor(F[rest].T @ F[rest], len(rest) * lam, "n lam")
         w = F[rest] @ cho_solve(factor, p)
         if method == "clipped":
             w = np.maximum(w, 0.0)

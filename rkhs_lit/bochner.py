@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5bfc8ef51ac6427d
+# Cells: 136b4e88fdc6c5f4
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -18,9 +18,9 @@ from scipy.special import gamma, gammaln, kv
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.kernels import (TILE, Gaussian, Kernel, Laplace, Pairs, Power,
-                              Product, Scaled, Sinc, Sum, _kernel,
+                              Product, Scaled, Sinc, Sum, as_kernel,
                               _OnVectors, reduce_tiles, squared_distances)
-from rkhs_lit.moore_aronszajn import _fixed, _space
+from rkhs_lit.moore_aronszajn import _fixed
 
 
 # %% [2] Mixtures of Gaussians
@@ -142,7 +142,7 @@ def spectral_density(kernel: Kernel, omega) -> np.ndarray:
     >>> (np.pi * spectral_density(Laplace(1.0), [0.0, 1.0])).round(6)
     array([1. , 0.5])
     """
-    _kernel(kernel, "kernel")
+    as_kernel(kernel)
     omega = as_points(omega, "omega")
     with np.errstate(divide="ignore", over="ignore"):
         p = np.exp(_log_density(kernel, omega))
@@ -215,7 +215,7 @@ def spectral_sample(kernel: Kernel, n: int, *, dim: int,
     (n, dim) array
         Independent rows ω with E cos⟨ω, x - y⟩ = k(x, y) / k(0).
     """
-    _kernel(kernel, "kernel")
+    as_kernel(kernel)
     n, dim = check.whole(n, "n", 1), check.whole(dim, "dim", 1)
     with np.errstate(over="ignore", invalid="ignore"):
         omega = _frequencies(kernel, n, dim, check.generator(rng))
@@ -439,7 +439,7 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     >>> pivoted_cholesky(Gaussian(1.0), [0.0, 5.0, 0.0]).shape
     (3, 2)
     """
-    _space(kernel)
+    as_kernel(kernel, definite=True)
     tol = check.tolerance(tol, zero=True)
     return_pivots = check.flag(return_pivots, "return_pivots")
     X = kernel._prepare(X, "X")          # checked, with features, once
@@ -502,7 +502,7 @@ class NystromFeatures:
     factor: np.ndarray
 
     def __post_init__(self):
-        _kernel(self.kernel, "kernel")
+        as_kernel(self.kernel, "kernel")
         U = as_sequence(self.landmarks, "landmarks")
         self.kernel._prepare(U, "landmarks")     # says what is wrong
         object.__setattr__(self, "landmarks", _fixed(U))
@@ -566,7 +566,7 @@ def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
     >>> phi([0.0, 0.5, 1.0]).shape
     (3, 2)
     """
-    _space(kernel)
+    as_kernel(kernel, definite=True)
     landmarks = as_sequence(landmarks, "landmarks")
     kernel._prepare(landmarks, "landmarks")
     F, pivots = pivoted_cholesky(kernel, landmarks, tol=0,

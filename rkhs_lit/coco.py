@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 4dc22b37a855e7b4
+# Cells: 36f987771618c444
 
 # %% [1] COCO: the two functions that covary most
 import math
@@ -19,7 +19,7 @@ from rkhs_lit.cross_covariance import (DENSE, _lanczos, _power,
                                        cross_covariance)
 from rkhs_lit.kernels import Kernel, gram_dot
 from rkhs_lit.mmd import PermutationTest, permutation_pvalue
-from rkhs_lit.moore_aronszajn import RKHSFunction, _function
+from rkhs_lit.moore_aronszajn import RKHSFunction, as_function
 from rkhs_lit.pca import centre
 
 
@@ -48,8 +48,8 @@ class ConstrainedCovariance:
         if value < 0:
             raise ValueError(f"value must not be negative, got {value}")
         object.__setattr__(self, "value", value)
-        _function(self.f, "f")
-        _function(self.g, "g")
+        as_function(self.f, "f")
+        as_function(self.g, "g")
 
     def __repr__(self):
         return (f"ConstrainedCovariance(value={self.value:.6g}, "

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 3b7125bc0d36c6e0
+# Cells: bf30a0ef4c13f63d
 
 # %% [1] Conditional embeddings: a distribution for every x
 import re
@@ -23,7 +23,7 @@ from rkhs_lit.cross_covariance import (RKHSOperator, _named_space, _points,
                                        _power, _read)
 from rkhs_lit.kernels import Kernel, Pairs, gram_dot
 from rkhs_lit.moore_aronszajn import RKHSFunction
-from rkhs_lit.ridge import (_MAX, _at, _factor, _penalty, _shrinkage,
+from rkhs_lit.ridge import (_MAX, _at, ridge_factor, _penalty, _shrinkage,
                             _spectrum)
 
 
@@ -101,7 +101,7 @@ class _Fit:
         X, Y = _sample(self.k, self.l, self.X, self.Y)
         lam = _penalty(self.lam)
         with _reworded(_KERNEL, "k"):
-            L, lower = _factor(self.k(X), _shift(len(X), lam), "n lam")
+            L, lower = ridge_factor(self.k(X), _shift(len(X), lam), "n lam")
         L.setflags(write=False)
         for name, value in (("X", X), ("Y", Y), ("lam", lam),
                             ("_cholesky", (L, lower))):

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 7a30afb96026148d
+# Cells: fe3080371c1bc3dc
 
 # %% [1] Filtering: Bayes' rule, again and again
 import copy
@@ -27,7 +27,7 @@ from rkhs_lit.kernels import TILE, Gaussian, Kernel, Pairs
 from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import RKHSFunction, _joined
 from rkhs_lit.pca import _modes
-from rkhs_lit.ridge import _factor
+from rkhs_lit.ridge import ridge_factor
 
 
 # %% [2] The mass must be watched
@@ -81,7 +81,7 @@ def _features(k, l, trajectory, Y, tol, max_rank):
 
 def _solver(name, E, shift):
     """E (E'E + shift I)⁻¹, from coordinates to weights."""
-    return _called(name, lambda: cho_solve(_factor(
+    return _called(name, lambda: cho_solve(ridge_factor(
         E.T @ E, shift, "n lam"), E.T).T)
 
 

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 1b475ac7797f8e0e
+# Cells: 3cc46b793c672046
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -471,8 +471,8 @@ class _Two(Kernel):
     second: Kernel
 
     def __post_init__(self):
-        _kernel(self.first, "first")
-        _kernel(self.second, "second")
+        as_kernel(self.first, "first")
+        as_kernel(self.second, "second")
 
     @property
     def positive_definite(self):
@@ -491,9 +491,17 @@ class _Two(Kernel):
         return self.first._diag(X.first), self.second._diag(X.second)
 
 
-def _kernel(k, name):
-    if not isinstance(k, Kernel):
-        raise ValueError(f"{name} must be a Kernel, got {type(k).__name__}")
+def as_kernel(kernel, name: str = "kernel", definite: bool = False):
+    """The kernel itself, if it is one (:prf:ref:`def-kernel`); with
+    ``definite=True`` not one that is known to be indefinite."""
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"{name} must be a Kernel, got "
+                         f"{type(kernel).__name__}")
+    if definite and not kernel.positive_definite:
+        raise ValueError(f"{name} must be positive definite, but {kernel} "
+                         "is known not to be: some expansions would have a "
+                         "negative squared norm")
+    return kernel
 
 
 # %% [15] The rules as code
@@ -584,7 +592,7 @@ class TensorProduct(Product):
 # %% [18] The rules as code
 class _One(Kernel):
     def __post_init__(self):
-        _kernel(self.kernel, "kernel")
+        as_kernel(self.kernel, "kernel")
 
     @property
     def positive_definite(self):
@@ -716,7 +724,7 @@ def normalised(kernel: Kernel) -> Kernel:
     array([[1., 1.],
            [1., 1.]])
     """
-    _kernel(kernel, "kernel")
+    as_kernel(kernel, "kernel")
 
     def f(X):
         diagonal = kernel.diag(X)
@@ -1206,7 +1214,7 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     -------
     (n,) or (n, r) array
     """
-    _kernel(kernel, "kernel")
+    as_kernel(kernel, "kernel")
     mirrored = Y is None or Y is X
     check.same_columns(X, Y)
     X = kernel._prepare(X, "X")

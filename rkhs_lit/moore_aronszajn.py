@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0d2d83a0cc11c402
+# Cells: 14cd6807e04289f5
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -19,7 +19,8 @@ from scipy.linalg import cholesky, solve_triangular
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.kernels import (TILE, Kernel, Linear, Mapped, Pairs, Sum,
-                              is_positive_definite, reduce_tiles)
+                              as_kernel, is_positive_definite,
+                              reduce_tiles)
 from rkhs_lit.riesz import GramSolution, gram_solve
 
 
@@ -91,16 +92,6 @@ def _joined(a, b):
 
 
 # %% [4] Fine print
-def _space(kernel, name="kernel"):
-    if not isinstance(kernel, Kernel):
-        raise ValueError(f"{name} must be a Kernel, got "
-                         f"{type(kernel).__name__}")
-    if not kernel.positive_definite:
-        raise ValueError(f"{name} must be positive definite, but {kernel} "
-                         "is known not to be: some expansions would have a "
-                         "negative squared norm")
-
-
 def _finite_sum(values):
     if not np.isfinite(values).all():
         raise ValueError("weights are too large: the sum over the points "
@@ -185,7 +176,7 @@ class Features:
             seen = points.seen if points.kernel is self.kernel else None
             points = points.points
         if seen is None:
-            _space(self.kernel, self.kernel_name)
+            as_kernel(self.kernel, self.kernel_name, definite=True)
             points = _fixed(points, self.name)
             seen = self.kernel._prepare(points, self.name)
         object.__setattr__(self, "points", points)
@@ -387,10 +378,16 @@ class RKHSFunction:
 
 
 # %% [9] Functions as data
-def _function(f, name):
+def as_function(f, name: str = "f", kernel: Kernel | None = None):
+    """The function itself, if it is an `RKHSFunction`, and in the space
+    of this kernel (:prf:ref:`lem-expansion-inner`)."""
     if not isinstance(f, RKHSFunction):
         raise ValueError(f"{name} must be an RKHSFunction, got "
                          f"{type(f).__name__}")
+    if not (kernel is None or f.kernel is kernel or f.kernel == kernel):
+        raise ValueError(f"{name} must have the kernel {kernel}, got "
+                         f"{f.kernel}")
+    return f
 
 
 def _one_space(f, g):
@@ -413,8 +410,8 @@ def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     float
         Computed a tile at a time: no Gram matrix is stored.
     """
-    _function(f, "f")
-    _function(g, "g")
+    as_function(f, "f")
+    as_function(g, "g")
     _one_space(f, g)
     return float(_finite_sum(f.weights @ f.features.sample(g)))
 
@@ -457,7 +454,7 @@ def norm(f: RKHSFunction) -> float:
         more than that is evidence that the kernel is not positive
         definite, and raises a ValueError.
     """
-    _function(f, "f")
+    as_function(f, "f")
     return check.certain(*_size(f), "norm(f)")
 
 
@@ -543,7 +540,7 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
         with the smallest norm; with a `PrecisionWarning` where values
         that rounding hides leave no digit of it certain.
     """
-    _function(f, "f")
+    as_function(f, "f")
     Phi = Features(f.kernel, X)
     found = _solve(Phi, Phi.sample(f))
     g = Phi @ found.coefficients
@@ -695,7 +692,7 @@ def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
     >>> f([2.0]), f1([2.0]), f2([2.0])
     (array([12.]), array([6.]), array([6.]))
     """
-    _function(f, "f")
+    as_function(f, "f")
     if not isinstance(f.kernel, Sum):
         raise ValueError("f must have a kernel that is a sum k1 + k2, got "
                          f"{f.kernel}")

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 2cd99c0caf4eda95
+# Cells: ccd5da442780522b
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.bochner import _take, pivoted_cholesky
-from rkhs_lit.kernels import (TILE, Gaussian, Kernel, gram_dot,
-                              squared_distances)
-from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, _function,
-                                      _space)
+from rkhs_lit.kernels import (TILE, Gaussian, Kernel, as_kernel,
+                              gram_dot, squared_distances)
+from rkhs_lit.moore_aronszajn import (Features, RKHSFunction,
+                                      as_function)
 
 
 # %% [2] Centring features that nobody sees
@@ -236,7 +236,7 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     >>> kernel_pca(Gaussian(1.0), [0.0, 9.0], 1).eigenvalues.round(6)
     array([0.5])
     """
-    _space(kernel)
+    as_kernel(kernel, definite=True)
     X, r = as_sequence(X), n_components
     r = None if r is None else check.whole(r, "n_components", 1)
     road = _road(solver, rank, len(X), r, centred)
@@ -492,7 +492,7 @@ def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
     >>> preimage(f, 2.0).round(4)
     array([0.25])
     """
-    _function(f, "f")
+    as_function(f)
     tol, max_steps = _patience(f.kernel, tol, max_steps, "f")
     X, w = as_points(f.points, "f"), f.weights[None]
     if start is None:

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 2ae16f94735420ae
+# Cells: 101574442dd918b0
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 import math
@@ -18,7 +18,7 @@ from scipy.special import xlog1py, xlogy
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_sequence
 from rkhs_lit.kernels import Kernel
-from rkhs_lit.moore_aronszajn import RKHSFunction, _function, norm
+from rkhs_lit.moore_aronszajn import RKHSFunction, as_function, norm
 
 
 # %% [2] Seven losses
@@ -163,7 +163,7 @@ def regularised_risk(f: RKHSFunction, X, y, loss: Loss | str,
     -------
     float
     """
-    _function(f, "f")
+    as_function(f, "f")
     X, loss = as_sequence(X), _loss(loss)
     y = _targets(y, len(X), loss)
     lam = check.positive(lam, "lam")
@@ -286,7 +286,7 @@ def duality_gap(f: RKHSFunction, y, loss: Loss | str, lam: float) -> float:
     >>> duality_gap(f, [1.0], "squared", 1.0) < 1e-30    # f is optimal
     True
     """
-    _function(f, "f")
+    as_function(f, "f")
     problem = _problem(y, len(f.points), loss, lam)
     gap, _ = _certificate(f, problem)
     return float(_representable(gap * problem.force * problem.size,

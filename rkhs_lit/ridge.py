@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fddaae5dc80e8b2b
+# Cells: fec66d073f492a83
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
     array([2.])
     """
     (Phi, y), lam = _data(kernel, X, y), _penalty(lam)
-    alpha = cho_solve(_factor(Phi.gram(), lam), y)
+    alpha = cho_solve(ridge_factor(Phi.gram(), lam), y)
     return Phi @ _bounded(alpha)
 
 
@@ -68,10 +68,10 @@ def _penalty(lam):
     return check.positive(lam, "lam", " (for the limit 0 see interpolate)")
 
 
-def _size(K):
+def _size(K, kernel="kernel"):
     """A bound of all eigenvalues of K."""
     with np.errstate(over="ignore"):
-        return check.finite(np.abs(K).sum(axis=1).max(), "kernel")
+        return check.finite(np.abs(K).sum(axis=1).max(), kernel)
 
 
 def _check_visible(lam, size, name="lam", least=None):
@@ -99,14 +99,17 @@ def _cholesky(A, shift, otherwise):
         raise ValueError(otherwise) from None
 
 
-def _factor(K, lam, name="lam"):
-    """The Cholesky factor of K + lam I, for a positive definite K."""
-    size = _size(K)
+def ridge_factor(K, lam: float, name: str = "lam",
+                 kernel: str = "kernel") -> tuple[np.ndarray, bool]:
+    """The Cholesky factor of K + λI for ``scipy.linalg.cho_solve``, where
+    λ is visible beside rounding (:prf:ref:`prop-ridge-rounding`); errors
+    use these names."""
+    size = _size(K, kernel)
     _check_visible(lam, size, name)
     if lam > (small := 1e-8 * size) > 0:
-        _cholesky(K, small, "kernel must be positive definite, but its "
+        _cholesky(K, small, f"{kernel} must be positive definite, but its "
                   "Gram matrix has a negative eigenvalue")
-    factor = _cholesky(K, lam, f"{name} must be larger, or the kernel is "
+    factor = _cholesky(K, lam, f"{name} must be larger, or {kernel} is "
                        "not positive definite: the Gram matrix plus "
                        f"{lam:.3g} I is singular up to rounding")
     rcond, _ = dpocon(factor[0], size + lam, uplo="L")
@@ -115,23 +118,25 @@ def _factor(K, lam, name="lam"):
 
 
 # %% [5] Fine print
-def _no_negative(least, size):
+def _no_negative(least, size, kernel="kernel"):
     if least < -1e-8 * size:
-        raise ValueError("kernel must be positive definite, but its Gram "
+        raise ValueError(f"{kernel} must be positive definite, but its Gram "
                          f"matrix has the eigenvalue {least:.6g}")
 
 
-def _spectrum(K):
+def _spectrum(K, kernel="kernel"):
     """Eigenvalues and eigenvectors of a Gram matrix."""
-    size = _size(K)
+    size = _size(K, kernel)
     d, U = np.linalg.eigh(K)
-    _no_negative(d[0], size)
+    _no_negative(d[0], size, kernel)
     return np.maximum(d, 0.0), U, size
 
 
-def _eigen(K, lam, name="lam"):
-    """d and U with K = U diag(d) U', for penalties of at least lam."""
-    d, U, size = _spectrum(K)
+def ridge_spectrum(K, lam: float, name: str = "lam",
+                   kernel: str = "kernel") -> tuple[np.ndarray, np.ndarray]:
+    """d and U with K = U diag(d) U', for penalties of at least λ, which
+    is visible beside rounding (:prf:ref:`prop-ridge-rounding`)."""
+    d, U, size = _spectrum(K, kernel)
     _check_visible(lam, size, name, d[0])
     return d, U
 
@@ -265,7 +270,7 @@ def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
            [0. , 0.8]])
     """
     lam = _penalty(lam)
-    d, U = _eigen(Features(kernel, X).gram(), lam)
+    d, U = ridge_spectrum(Features(kernel, X).gram(), lam)
     return (U * (d / (d + lam))) @ U.T
 
 
@@ -292,7 +297,7 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     1.6
     """
     lam = _penalty(lam)
-    d, _ = _eigen(Features(kernel, X).gram(), lam)
+    d, _ = ridge_spectrum(Features(kernel, X).gram(), lam)
     return float(np.sum(d / (d + lam)))
 
 
@@ -376,7 +381,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     """
     Phi, y = _data(kernel, X, y)
     lams = check.positives(lams, "lams")
-    d, U = _eigen(Phi.gram(), lams.min(), "lams")
+    d, U = ridge_spectrum(Phi.gram(), lams.min(), "lams")
     lam = lams[:, None]
     c = lam / (d + lam)                      # the eigenvalues of R_λ
     with np.errstate(over="ignore", invalid="ignore"):
@@ -425,7 +430,7 @@ def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
     """
     (Phi, y), lam = _data(kernel, X, y), _penalty(lam)
     folds = _partition(folds, len(y))
-    d, U = _eigen(Phi.gram(), lam)
+    d, U = ridge_spectrum(Phi.gram(), lam)
     with np.errstate(over="ignore", invalid="ignore"):
         return _bounded(_left_out(y, U, lam / (d + lam), folds, "lam"))
 
@@ -456,7 +461,7 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     array([3., 5.])
     """
     (Phi, y), lam = _data(kernel, X, y), _penalty(lam)
-    d, U = _eigen(Phi.gram(), lam)
+    d, U = ridge_spectrum(Phi.gram(), lam)
     c = lam / (d + lam)                      # the eigenvalues of R_λ
     with np.errstate(over="ignore", invalid="ignore"):
         return _bounded(U @ (c * (U.T @ y)) / (U**2 @ c))
@@ -514,7 +519,7 @@ def _errors_again(K, y, lams, folds):
 
 def _errors_at_once(K, y, lams, folds):
     """The same, from the eigendecomposition of the whole."""
-    d, U = _eigen(K, lams.min(), "lams")
+    d, U = ridge_spectrum(K, lams.min(), "lams")
     c = lams[:, None] / (d + lams[:, None])
     if len(folds) == len(y):
         left_out = ((c * (U.T @ y)) @ U.T) / (c @ (U**2).T)
@@ -658,7 +663,7 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     Psi = Features(kernel, T, "T")
     K_tx, K_tt = (check.finite(K, "kernel")
                   for K in (Psi.gram(Phi), Psi.gram()))
-    L, _ = factor = _factor(Phi.gram(), noise, "noise")
+    L, _ = factor = ridge_factor(Phi.gram(), noise, "noise")
     V = solve_triangular(L, K_tx.T, lower=True)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = _bounded(K_tx @ cho_solve(factor, y))
@@ -731,7 +736,7 @@ def log_marginal_likelihood(kernel: Kernel, X, y, noise: float, *,
     n, slopes = len(y), _slopes(derivatives, len(y))
     if slopes and not return_gradient:
         raise ValueError("derivatives are for return_gradient=True")
-    L, _ = factor = _factor(Phi.gram(), noise, "noise")
+    L, _ = factor = ridge_factor(Phi.gram(), noise, "noise")
     with np.errstate(over="ignore", invalid="ignore"):
         alpha = cho_solve(factor, y)
         half = solve_triangular(L, y, lower=True)
