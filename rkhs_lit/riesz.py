@@ -17,7 +17,7 @@ from scipy.linalg.lapack import dpocon
 import rkhs_lit.conventions as check
 
 
-# %% [2] Three numerical decisions
+# %% [2] Fine print: three numerical decisions
 def _system(gram, values, tol):
     G, l = check.real_array(gram, "gram"), check.real_array(values, "values")
     if G.ndim != 2 or len(G) != G.shape[1]:
@@ -30,7 +30,7 @@ def _system(gram, values, tol):
     return G, l, check.tolerance(tol)
 
 
-# %% [3] Three numerical decisions
+# %% [3] Fine print: three numerical decisions
 def _scaled_gram(G, tol):
     """Norms d of the elements, and the Gram matrix S of the b_i / d_i."""
     d = np.sqrt(np.maximum(G.diagonal(), 0))
@@ -53,7 +53,7 @@ def _flaw(G, S, d):
         "diagonal")
 
 
-# %% [4] Three numerical decisions
+# %% [4] Fine print: three numerical decisions
 class GramSolution(NamedTuple):
     """What `gram_solve` finds, column by column
     (:prf:ref:`prop-hidden`)."""
@@ -67,7 +67,7 @@ class GramSolution(NamedTuple):
                                  # which their values differ
 
 
-# %% [5] Three numerical decisions
+# %% [5] Fine print: three numerical decisions
 def _solve_independent(S, right, tol):
     """The solution of S s = right if S is far from singular, or None."""
     try:
@@ -94,7 +94,7 @@ def _solve_on_range(lam, v, right, tol):
                         int(np.sum(~small))), v[:, zero.all(axis=1)]
 
 
-# %% [6] Three numerical decisions
+# %% [6] Fine print: three numerical decisions
 def _contradiction(G, l):
     """Places of two equal rows of G with unequal values, or None."""
     _, first, group = np.unique(G, axis=0, return_index=True,
@@ -123,7 +123,7 @@ def _unit_columns(right):
     return right / peak / size, peak * size
 
 
-# %% [7] Three numerical decisions
+# %% [7] Fine print: three numerical decisions
 def gram_solve(gram, values, *, tol: float | None = None,
                slack: float = 0.0, name: str = "gram") -> GramSolution:
     """Solve G c = l for a Gram matrix of any condition, and say what
@@ -183,7 +183,7 @@ def gram_solve(gram, values, *, tol: float | None = None,
     return found._replace(coefficients=c.reshape(np.shape(values)))
 
 
-# %% [8] Three numerical decisions
+# %% [8] Fine print: three numerical decisions
 def _judge(found, l):
     """Refuse what no representer explains; warn of what rounding hides."""
     def name(j):
@@ -212,7 +212,7 @@ def _judge(found, l):
             "is certain", check.PrecisionWarning, stacklevel=3)
 
 
-# %% [9] Three numerical decisions
+# %% [9] The representer on a computer
 def riesz_representer(gram, values, *,
                       tol: float | None = None) -> np.ndarray:
     """Coefficients of a Riesz representer (:prf:ref:`thm-riesz-gram`).
