@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a4c2982dffff2379
+# Cells: 245166c043eb11f9
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 import math
@@ -32,6 +32,18 @@ _SHAPES = {
 _ON_LABELS = ("hinge", "squared_hinge", "logistic")
 
 
+def _as_loss(loss):
+    return loss if isinstance(loss, Loss) else Loss(
+        check.choice(loss, "loss", _SHAPES))
+
+
+def _representable(numbers, name):
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be smaller: the loss overflows")
+    return numbers
+
+
+# %% [3] Seven losses
 @dataclass(frozen=True)
 class Loss:
     """A convex loss ℓ(y, z) of the prediction z (:prf:ref:`def-losses`).
@@ -102,18 +114,7 @@ class Loss:
             return gamma * (s - q / 2 * gamma)
 
 
-def _as_loss(loss):
-    return loss if isinstance(loss, Loss) else Loss(
-        check.choice(loss, "loss", _SHAPES))
-
-
-def _representable(numbers, name):
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be smaller: the loss overflows")
-    return numbers
-
-
-# %% [3] Seven losses
+# %% [4] Seven losses
 def regularised_risk(f: RKHSFunction, X, y, loss: Loss | str,
                      lam: float) -> float:
     """The risk Σ ℓ(y_i, f(x_i)) + λ‖f‖² of a function
@@ -139,7 +140,7 @@ def regularised_risk(f: RKHSFunction, X, y, loss: Loss | str,
     return float(_representable(risk, "y or f"))
 
 
-# %% [4] What the gap says about predictions
+# %% [5] What the gap says about predictions
 def _fenchel_young(loss, s, gamma):
     """FY(s, γ) as a sum of terms that are not negative."""
     if loss.name == "logistic":
@@ -153,7 +154,7 @@ def _fenchel_young(loss, s, gamma):
             + q / 2 * missing**2)
 
 
-# %% [5] Newton's method along the path
+# %% [6] Newton's method along the path
 def _room(values, steps):
     """How far one can go, at most 1, without crossing zero."""
     down = steps < 0
@@ -184,7 +185,7 @@ def _newton(Q, s, loss, sign, gamma, Z, W):
     return gamma + t * d, Z + t * dZ, W + t * dW
 
 
-# %% [6] Newton's method along the path
+# %% [7] Newton's method along the path
 def _follow_path(Q, a, loss, tol):
     """γ with a gap of at most tol times the risk, or the best found."""
     lower, upper, q = loss._shape()
@@ -218,7 +219,7 @@ def _follow_path(Q, a, loss, tol):
     return guess if gap_and_risk(guess)[0] < least else best
 
 
-# %% [7] Fine print
+# %% [8] Fine print
 @dataclass(frozen=True, eq=False)
 class _Problem:
     """Shortfalls s = a - c f(x) in units of `size`, slopes γ in units of
@@ -264,7 +265,7 @@ def _certificate(f, problem):
     return float(gap), float(risk)
 
 
-# %% [8] Fine print
+# %% [9] Fine print
 def _solver(Q, H):
     """The map r -> (Q + H)⁻¹ r for a diagonal H >= 0."""
     floor = 4 * len(H) * np.finfo(float).eps * Q.diagonal().max()
@@ -304,7 +305,7 @@ def _dual_matrix(Phi, problem):
     return K
 
 
-# %% [9] Certified fits
+# %% [10] Certified fits
 def duality_gap(f: RKHSFunction, y, loss: Loss | str, lam: float) -> float:
     """A bound on how far f is from optimal (:prf:ref:`thm-risk-gap`).
 
@@ -339,7 +340,7 @@ def duality_gap(f: RKHSFunction, y, loss: Loss | str, lam: float) -> float:
                                 "y or f"))
 
 
-# %% [10] Certified fits
+# %% [11] Certified fits
 def minimize_risk(kernel: Kernel, X, y, loss: Loss | str, lam: float, *,
                   tol: float = 1e-8) -> RKHSFunction:
     """The minimiser of the risk over the whole RKHS, to a certified gap
