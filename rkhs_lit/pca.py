@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b212de9d4e5e8701
+# Cells: 801c23d1d000996d
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -44,9 +44,7 @@ def centre(K) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         C = G - G.mean(axis=1, keepdims=True)
         C -= C.mean(axis=0)
-    if not np.isfinite(C).all():
-        raise ValueError("K must be smaller: the sums of its rows overflow")
-    return C
+    return check.finite(C, "the sum of a row of K")
 
 
 # %% [3] The record
@@ -214,22 +212,20 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     >>> kernel_pca(Gaussian(1.0), [0.0, 9.0], 1).eigenvalues.round(6)
     array([0.5])
     """
-    Phi, r, n = Features(kernel, X), n_components, len(X)
+    Phi, n, r = Features(kernel, X), len(X), None
     centred = check.flag(centred, "centred")
     check.choice(solver, "solver", ("auto", "dense", "iterative"))
-    if r is not None and (r := check.whole(r, "n_components", 1)) > n:
-        raise ValueError(f"n_components must be at most {n}, the number of "
-                         f"points, got {r}")
+    if n_components is not None:
+        r = check.whole(n_components, "n_components", 1)
     if rank is not None:
         if solver != "auto":
             raise ValueError("solver must be 'auto' where a rank is given, "
                              f"got {solver!r}")
         return _low_rank(Phi, r, centred, check.whole(rank, "rank", 1))
-    if solver == "auto":
-        few = r is not None and n > 500 and 20 * r < n
-        solver = "iterative" if few else "dense"
-    solve = _dense if solver == "dense" else _iterative
-    lam, alpha, g, total = solve(Phi, r, centred)
+    few = r is not None and n > 500 and 20 * r < n
+    iterate = solver == "iterative" or (solver == "auto" and few)
+    lam, alpha, g, total = (_iterative if iterate else _dense)(
+        Phi, r, centred)
     W = alpha * _signs(alpha) / np.sqrt(lam)
     return PrincipalComponents(kernel, Phi, W, np.full(n, centred / n),
                                centred * (g @ W), lam / n,
@@ -400,9 +396,9 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
     if W.shape[1] != len(X):
         raise ValueError(f"W must have a column for each of {len(X)} "
                          f"points, got shape {W.shape}")
-    peak = np.abs(W).max(axis=1, keepdims=True)
-    W = W / np.where(peak > 0, peak, 1.0)
-    W = W / np.maximum(np.abs(W).sum(axis=1, keepdims=True), 1.0)
+    for size in (np.max, np.sum):                # a sum may overflow
+        total = size(np.abs(W), axis=1, keepdims=True)
+        W = W / np.where(total > 0, total, 1.0)
     Z = X[Phi.dot(W.T).argmax(axis=0)] if start is None else as_points(
         start, "start")
     if Z.shape != (len(W), X.shape[1]):
@@ -413,8 +409,7 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
     if not (np.isfinite(X).all() and np.isfinite(Z).all()):
         raise ValueError("start (or T) and the points must be smaller: "
                          "divided by the width of the kernel they overflow")
-    tol, max_steps = check.tolerance(tol), check.whole(max_steps,
-                                                       "max_steps", 1)
+    tol, steps = check.tolerance(tol), check.whole(max_steps, "max_steps", 1)
     status, f = np.zeros(len(W), dtype=int), _bumps(X, W, Z)[0]
     lost = np.flatnonzero(f < 1e-10)
     if lost.size:
@@ -425,7 +420,7 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
         status[lost[np.maximum(best, f[lost]) <= 1e-14]] = 2
     rows = np.flatnonzero(status == 0)
     while rows.size:
-        Z[rows], moving = _uphill(X, W[rows], Z[rows], tol, max_steps)
+        Z[rows], moving = _uphill(X, W[rows], Z[rows], tol, steps)
         status[rows[moving]] = 1
         left = {j: z for j in rows[status[rows] == 0]
                 if (z := _higher(X, W[j], Z[j], tol)) is not None}

@@ -429,7 +429,7 @@ def test_more_components_than_directions_are_refused():
     for options in ({}, {"solver": "iterative"}, {"rank": 10}):
         with pytest.raises(ValueError, match="n_components must be at most 3, in so many"):
             kernel_pca(Linear(), sample(30, 3), 4, **options)
-    with pytest.raises(ValueError, match="n_components must be at most 4, the number"):
+    with pytest.raises(ValueError, match="n_components must be at most 3, in so many"):
         kernel_pca(Gaussian(1.0), sample(4), 5)
 
 
