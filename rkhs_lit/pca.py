@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: cde29b231badf7ce
+# Cells: 51efeb6cd5726da3
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -43,7 +43,9 @@ def centre(K) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         C = G - G.mean(axis=1, keepdims=True)
         C -= C.mean(axis=0)
-    return check.finite(C, "the sum of a row of K")
+    if not np.isfinite(C).all():
+        raise ValueError("K must be smaller: the sums of its rows overflow")
+    return C
 
 
 # %% [3] The record
@@ -183,6 +185,10 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     """Principal components of the features k(x_i, ·)
     (:prf:ref:`thm-kpca`).
 
+    The eigenvalues are those of the covariance operator (scikit-learn's
+    are n times larger). The largest score on X in absolute value is
+    positive.
+
     Parameters
     ----------
     kernel : Kernel
@@ -198,13 +204,6 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     rank : int, optional
         Use this many landmarks instead of a Gram matrix: O(n rank)
         memory (:prf:ref:`thm-kpca-low-rank`).
-
-    Returns
-    -------
-    PrincipalComponents
-        Its eigenvalues are those of the covariance operator, scikit-learn's
-        are n times larger. The score on X that is largest in absolute
-        value is positive.
 
     Examples
     --------
