@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9e05de91e1bb4988
+# Cells: f1d56e4cd863d87a
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -350,7 +350,6 @@ class JacobiTheta(Kernel):
         return np.full(len(X), self._gram(origin, origin)[0, 0])
 
 
-# %% [7] The Jacobi theta kernel
 def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
                         degree: int) -> Eigensystem:
     """Waves and Fourier coefficients of a kernel on the circle, for the
@@ -388,7 +387,7 @@ def _some_waves(degree, order, T):
     return _waves(_angles(T, "T"), degree)[:, order]
 
 
-# %% [8] The integral operator of a kernel
+# %% [7] The integral operator of a kernel
 def integral_operator(kernel: Kernel, nodes, weights,
                       f: Callable) -> RKHSFunction:
     """S_k f, the integral of k(x, ·) f(x) over μ = Σ w_i δ(x_i), with
@@ -408,7 +407,7 @@ def integral_operator(kernel: Kernel, nodes, weights,
     return Phi @ (w * _values(f, Phi.points))
 
 
-# %% [9] Eigenfunctions by quadrature
+# %% [8] Eigenfunctions by quadrature
 def eigensystem(kernel: Kernel, nodes, weights,
                 n_components: int | None = None) -> Eigensystem:
     """Eigenvalues and eigenfunctions of T_k by quadrature
@@ -486,7 +485,7 @@ def _leading(Phi, root, r):
     return lam[::-1], U[:, ::-1]
 
 
-# %% [10] The Gaussian kernel and a Gaussian measure
+# %% [9] The Gaussian kernel and a Gaussian measure
 def hermite_eigensystem(sigma: float, width: float,
                         n_components: int) -> Eigensystem:
     """Eigenvalues and eigenfunctions of the Gaussian kernel for the
