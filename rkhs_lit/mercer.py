@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: f1d56e4cd863d87a
+# Cells: 40a35c4b79dc77b7
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -40,20 +40,14 @@ def spectral_inner(a, b, eigenvalues) -> float:
     >>> spectral_inner([1.0, 1.0], [3.0, 1.0], [1.0, 0.5])
     5.0
     """
-    lam, a, b = _priced(eigenvalues, a=a, b=b)
-    outside = np.flatnonzero((lam == 0) & ((a != 0) | (b != 0)))
-    if outside.size:
-        raise ValueError(f"a or b is not in the space: coefficient "
-                         f"{outside[0]} is not zero, its eigenvalue is")
-    keep = lam > 0
-    # The root on both sides: a product of small numbers may underflow.
-    root = np.sqrt(lam[keep])
+    v, w = _weights(a, "a", eigenvalues), _weights(b, "b", eigenvalues)
     with np.errstate(over="ignore", invalid="ignore"):
-        terms = (a[keep] / root) * np.conj(b[keep] / root)
+        terms = v * np.conj(w)
         total, size = terms.sum(), np.abs(terms).sum()
     if not np.isfinite(size):
-        raise ValueError("eigenvalues are too small for the coefficients: "
-                         "the sum overflows")
+        raise ValueError("a or b is not in the space, as far as floats can "
+                         f"tell: coefficient {np.abs(terms).argmax()} makes "
+                         "the sum infinite")
     if abs(total.imag) > 1e-8 * size:
         raise ValueError("a and b must be coefficients of real functions, "
                          "but the sum is complex")
@@ -80,32 +74,27 @@ def spectral_norm(a, eigenvalues) -> float:
     >>> spectral_norm([3.0, 2.0], [1.0, 0.0])
     inf
     """
-    lam, a = _priced(eigenvalues, a=a)
-    if ((lam == 0) & (a != 0)).any():
-        return float("inf")
-    keep = lam > 0
     with np.errstate(over="ignore"):
-        return float(np.linalg.norm(np.abs(a[keep]) / np.sqrt(lam[keep])))
+        return float(np.linalg.norm(_weights(a, "a", eigenvalues)))
 
 
-def _priced(eigenvalues, **coefficients):
-    """The prices λ >= 0, and as many real or complex coefficients."""
+def _weights(a, name, eigenvalues):
+    """The w_j = a_j / √λ_j of the proof; infinite where only λ_j is 0."""
     lam = check.vector(eigenvalues, "eigenvalues")
     if lam.min() < 0:
         raise ValueError("eigenvalues must be nonnegative numbers")
-    lists = [lam]
-    for name, a in coefficients.items():
-        parts = a if isinstance(a, (list, tuple)) else [a]
-        if any(map(np.iscomplexobj, parts)):
-            a = (check.vector(np.real(a), name)
-                 + 1j * check.vector(np.imag(a), name))
-        else:
-            a = check.vector(a, name)
-        if len(a) != len(lam):
-            raise ValueError(f"{name} must have {len(lam)} coefficients, "
-                             f"one for each eigenvalue, got {len(a)}")
-        lists.append(a)
-    return lists
+    parts = a if isinstance(a, (list, tuple)) else [a]
+    if any(map(np.iscomplexobj, parts)):
+        a = (check.vector(np.real(a), name)
+             + 1j * check.vector(np.imag(a), name))
+    else:
+        a = check.vector(a, name)
+    if len(a) != len(lam):
+        raise ValueError(f"{name} must have {len(lam)} coefficients, one "
+                         f"for each eigenvalue, got {len(a)}")
+    w = np.where(a == 0, a, np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.divide(a, np.sqrt(lam), out=w, where=lam > 0)
 
 
 # %% [3] From a price list to a space
@@ -217,10 +206,7 @@ def fourier_coefficients(f: Callable, degree: int, *,
     degree = check.whole(degree, "degree", 0)
     period = check.positive(period, "period")
     n = max(1024, 8 * degree) if n_points is None else check.whole(
-        n_points, "n_points", 1)
-    if n <= 2 * degree:
-        raise ValueError(f"n_points must be more than {2 * degree} for "
-                         f"degree {degree}, got {n}")
+        n_points, "n_points", 2 * degree + 1)
     # One period around zero, in the order that the FFT wants.
     values = _values(f, period * ((np.arange(n) / n + 0.5) % 1 - 0.5))
     c = np.fft.fft(values)[np.arange(-degree, degree + 1) % n] / n
@@ -229,11 +215,11 @@ def fourier_coefficients(f: Callable, degree: int, *,
 
 
 # %% [5] A top hat, and why it is expensive
-def _angles(X, name):
+def _line(X, name):
     x = as_points(X, name)
     if x.shape[1] != 1:
-        raise ValueError(f"{name} must be angles, one number a point, got "
-                         f"dimension {x.shape[1]}")
+        raise ValueError(f"{name} must be one number a point, got dimension "
+                         f"{x.shape[1]}")
     return x[:, 0]
 
 
@@ -270,7 +256,7 @@ class FourierKernel(Kernel):
     coefficients: Sequence | Callable
     degree: int | None = None
 
-    _prepare = staticmethod(_angles)
+    _prepare = staticmethod(_line)
 
     def __post_init__(self):
         k, L = self.coefficients, self.degree
@@ -324,7 +310,7 @@ class JacobiTheta(Kernel):
 
     sigma: float
 
-    _prepare = staticmethod(_angles)
+    _prepare = staticmethod(_line)
 
     def __post_init__(self):
         object.__setattr__(self, "sigma", check.width(self.sigma, "sigma"))
@@ -384,7 +370,7 @@ def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
 
 
 def _some_waves(degree, order, T):
-    return _waves(_angles(T, "T"), degree)[:, order]
+    return _waves(_line(T, "T"), degree)[:, order]
 
 
 # %% [7] The integral operator of a kernel
@@ -510,8 +496,7 @@ def hermite_eigensystem(sigma: float, width: float,
     >>> hermite_eigensystem(1.0, 1.0, 3).eigenvalues.round(6)
     array([0.618034, 0.236068, 0.09017 ])
     """
-    sigma = check.width(sigma, "sigma")
-    s = check.width(width, "width")
+    sigma, s = check.width(sigma, "sigma"), check.width(width, "width")
     r = check.whole(n_components, "n_components", 1)
     omega = np.hypot(1.0, 2 * s / sigma)
     B = (2 * s / sigma / (omega + 1)) ** 2          # (ω - 1) / (ω + 1)
@@ -547,10 +532,8 @@ def _hermite_functions(z, omega, r):
 
 
 def _hermite_at(s, omega, r, T):
-    x = as_points(T, "T")
-    if x.shape[1] != 1:
-        raise ValueError("T must be points of the line")
+    x = _line(T, "T")
     # The recursion multiplies numbers up to 1e100 by √ω x / s.
     if np.abs(x).max() > 1e100 * s / np.sqrt(omega):
         raise ValueError("T is too far from zero")
-    return _hermite_functions(x[:, 0] / s, omega, r)
+    return _hermite_functions(x / s, omega, r)

@@ -1233,7 +1233,7 @@ def test_landmarks_without_features_are_named():
 
 
 @pytest.mark.parametrize("arguments, name", [
-    ((Sigmoid(1.0, 0.0), [0.0], [[1.0]]), "kernel"),
+    ((Sigmoid(1.0, 0.0), [0.0], [[1.0]]), "kernel"), ((Gaussian(1.0), ["a"], [[1.0]]), "landmarks"),
     ((Gaussian(1.0), [0.0], [[0.0]]), "factor"), ((Gaussian(1.0), [0.0], np.eye(2)), "factor"),
     ((Gaussian(1.0), [0.0, 1.0], np.ones((2, 2))), "factor"),
 ])

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import tracemalloc
 from dataclasses import FrozenInstanceError, dataclass
 from fractions import Fraction
 
@@ -111,7 +112,7 @@ def test_a_function_outside_the_space_has_infinite_norm():
     assert spectral_norm([1.0, 0.0], [1.0, 0.0]) == 1.0
     assert spectral_inner([1.0, 0.0], [2.0, 0.0], [1.0, 0.0]) == 2.0
     for a, b in (([1.0, 1.0], [1.0, 0.0]), ([1.0, 0.0], [1.0, 1.0])):
-        with pytest.raises(ValueError, match="not in the space: coefficient 1"):
+        with pytest.raises(ValueError, match="not in the space.*coefficient 1 makes"):
             spectral_inner(a, b, [1.0, 0.0])
 
 
@@ -690,7 +691,11 @@ def test_iterative_solvers_agree_with_the_dense_one():
         x = np.linspace(-1, 1, n)  # symmetric: odd functions must be found too
         w = np.full(n, 2 / (n - 1))
         w[[0, -1]] /= 2
+        tracemalloc.start()
         few = eigensystem(k, x, w, r)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 64e6             # with 4200 nodes the matrix takes 141 MB
         # The trapezoidal rule errs by a multiple of h².
         assert np.allclose(few.eigenvalues, reference.eigenvalues, rtol=0, atol=4 / n**2)
         assert np.allclose(few.functions(t), reference.functions(t), atol=100 / n**2)
@@ -1084,18 +1089,18 @@ def test_coefficients_of_an_expansion_with_another_kernel_use_the_rule():
     (lambda: spectral_inner([1.0, 2.0], [1.0], [1.0]), "a must have 1"),
     (lambda: spectral_inner([1.0], [1.0], [-1.0]), "eigenvalues must be nonneg"),
     (lambda: spectral_inner([1.0], [1j], [1.0]), "real functions"),
-    (lambda: spectral_inner([1e200], [1e200], [1e-300]), "eigenvalues are too small"),
+    (lambda: spectral_inner([1e200], [1e200], [1e-300]), "as far as floats can tell"),
     (lambda: spectral_norm([1.0], [1.0, 1.0]), "a must have 2"),
     (lambda: spectral_norm(np.array([1j, np.nan]), [1.0, 1.0]), "a must be finite"),
-    (lambda: fourier_coefficients(np.sin, 2, n_points=4), "n_points must be more than 4"),
+    (lambda: fourier_coefficients(np.sin, 2, n_points=4), "n_points must be a whole number of at least 5"),
     (lambda: fourier_coefficients(lambda x: x[:3], 2), "f must be one number for each of 1024"),
     (lambda: fourier_coefficients(lambda x: np.exp(1j * x), 2), "f must hold real"),
     (lambda: FourierKernel([1.0, -1.0]), "coefficients must be nonnegative"),
     (lambda: FourierKernel(lambda l: 1.0), "degree"),
     (lambda: FourierKernel([1.0, 2.0], degree=3), "degree must be 1"),
-    (lambda: FourierKernel([1.0])([1.0], [[1.0, 2.0]]), "Y must be angles"),
-    (lambda: FourierKernel([1.0]).diag([[1.0, 2.0]]), "X must be angles"),
-    (lambda: JacobiTheta(1.0)([[1.0, 2.0]]), "X must be angles"),
+    (lambda: FourierKernel([1.0])([1.0], [[1.0, 2.0]]), "Y must be one number"),
+    (lambda: FourierKernel([1.0]).diag([[1.0, 2.0]]), "X must be one number"),
+    (lambda: JacobiTheta(1.0)([[1.0, 2.0]]), "X must be one number"),
     (lambda: fourier_eigensystem(Gaussian(1.0), 3), "kernel must be a FourierKernel"),
     (lambda: fourier_eigensystem(FourierKernel([0.0, 0.0, 1.0]), 1), "no positive coeff"),
     (lambda: fourier_eigensystem(JacobiTheta(1.0), 2).functions([[1.0, 2.0]]), "T must be"),
@@ -1110,7 +1115,7 @@ def test_coefficients_of_an_expansion_with_another_kernel_use_the_rule():
     (lambda: Eigensystem(Linear(), X40, W40, [1.0, 0.0], np.ones((40, 2)), np.sin), "eigenvalues"),
     (lambda: Eigensystem(Linear(), X40, W40, [1.0], np.ones((40, 2)), np.sin), "vectors"),
     (lambda: hermite_eigensystem(1.0, 0.1, 900), "n_components must be smaller"),
-    (lambda: hermite_eigensystem(1.0, 1.0, 3).functions([[1.0, 2.0]]), "T must be points of"),
+    (lambda: hermite_eigensystem(1.0, 1.0, 3).functions([[1.0, 2.0]]), "T must be one number"),
     (lambda: hermite_eigensystem(1.0, 1.0, 5).functions([1e200]), "T is too far from zero"),
 ])
 def test_what_the_theorems_ask_for_is_checked(call, name):
