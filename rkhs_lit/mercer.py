@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 40a35c4b79dc77b7
+# Cells: 6f10a53dfa8f9dec
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -45,9 +45,9 @@ def spectral_inner(a, b, eigenvalues) -> float:
         terms = v * np.conj(w)
         total, size = terms.sum(), np.abs(terms).sum()
     if not np.isfinite(size):
+        j = np.abs(terms).argmax()
         raise ValueError("a or b is not in the space, as far as floats can "
-                         f"tell: coefficient {np.abs(terms).argmax()} makes "
-                         "the sum infinite")
+                         f"tell: coefficient {j} makes the sum infinite")
     if abs(total.imag) > 1e-8 * size:
         raise ValueError("a and b must be coefficients of real functions, "
                          "but the sum is complex")
@@ -218,8 +218,8 @@ def fourier_coefficients(f: Callable, degree: int, *,
 def _line(X, name):
     x = as_points(X, name)
     if x.shape[1] != 1:
-        raise ValueError(f"{name} must be one number a point, got dimension "
-                         f"{x.shape[1]}")
+        raise ValueError(f"{name} must be one number a point, got "
+                         f"dimension {x.shape[1]}")
     return x[:, 0]
 
 
@@ -426,21 +426,10 @@ def eigensystem(kernel: Kernel, nodes, weights,
     (array([0.666667]), array([[2.44949]]))
     """
     Phi, w = _measure(kernel, nodes, weights)
-    root, r = np.sqrt(w), n_components
-    r = None if r is None else check.whole(r, "n_components", 1)
-    lam, U = _leading(Phi, root, r)
-    rank = np.sum(lam > len(w) * np.finfo(float).eps * abs(lam[0]))
-    if rank == 0:
-        raise ValueError("kernel must not be zero at all nodes")
-    if (r or 1) > rank:
-        raise ValueError(f"n_components must be at most {rank}, the number "
-                         f"of eigenvalues above rounding, got {r}")
-    lam, U = lam[:r or rank], U[:, :r or rank]
-    large = np.abs(U) >= 0.5 * np.abs(U).max(axis=0)
-    last = len(U) - 1 - large[::-1].argmax(axis=0)
-    U = U * np.sign(U[last, np.arange(len(lam))])
-    expansions = partial(_expansions, Phi, root[:, None] * U / lam)
-    return Eigensystem(kernel, Phi, w, lam, U, expansions)
+    root = np.sqrt(w)
+    lam, U = _leading(Phi, root, n_components)         # D K D U = U λ
+    e = partial(_expansions, Phi, root[:, None] * U / lam)
+    return Eigensystem(kernel, Phi, w, lam, U, e)
 
 
 def _expansions(Phi, W, T):
@@ -449,8 +438,10 @@ def _expansions(Phi, W, T):
 
 
 def _leading(Phi, root, r):
-    """Eigenvalues, largest first, and eigenvectors of D K D."""
-    n = len(Phi)
+    """The r largest eigenvalues of D K D, by default those above rounding,
+    and eigenvectors whose last large entry is positive."""
+    n, r = len(Phi), None if r is None else check.whole(
+        r, "n_components", 1)
     few = r is not None and n > 1000 and r <= n // 20
     if few and n > 4000:                       # too many to store K
         A = LinearOperator((n, n), dtype=float, matvec=lambda v: (
@@ -468,7 +459,16 @@ def _leading(Phi, root, r):
     if lam.min() < -1e-8 * np.abs(lam).max():
         raise ValueError("kernel must be positive definite, but the "
                          f"operator has the eigenvalue {lam.min():.6g}")
-    return lam[::-1], U[:, ::-1]
+    rank = np.sum(lam > n * np.finfo(float).eps * abs(lam[-1]))
+    if rank == 0:
+        raise ValueError("kernel must not be zero at all nodes")
+    if (r or 1) > rank:
+        raise ValueError(f"n_components must be at most {rank}, the number "
+                         f"of eigenvalues above rounding, got {r}")
+    lam, U = lam[::-1][:r or rank], U[:, ::-1][:, :r or rank]
+    large = np.abs(U) >= 0.5 * np.abs(U).max(axis=0)
+    last = n - 1 - large[::-1].argmax(axis=0)
+    return lam, U * np.sign(U[last, np.arange(len(lam))])
 
 
 # %% [9] The Gaussian kernel and a Gaussian measure
