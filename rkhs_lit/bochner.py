@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: bf72c2ec70e16f17
+# Cells: 11fa7d660b347a2b
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -267,6 +267,7 @@ class FourierFeatures:
         return Z
 
 
+# %% [6] Which form wins?
 def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
                             rng=None, paired: bool = True,
                             ) -> FourierFeatures:
@@ -297,12 +298,11 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
     D, rng = check.whole(n_features, "n_features", 1), check.generator(rng)
     q = (D + 1) // 2 if check.flag(paired, "paired") else D
     omega = spectral_sample(kernel, q, dim=dim, rng=rng)
-    b = np.zeros(q)
-    b[D - q:] = rng.uniform(0, 2 * np.pi, size=2 * q - D)    # no sine
+    alone = rng.uniform(0, 2 * np.pi, size=2 * q - D)    # have no sine
+    b = np.append(np.zeros(D - q), alone)
     return FourierFeatures(omega, b, D, _mass(kernel, omega.shape[1]))
 
 
-# %% [6] Which form wins?
 def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
                  paired: bool = True) -> np.ndarray:
     """The exact variance of z(x)'z(y) (:prf:ref:`thm-rff-variance`).

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 6f10a53dfa8f9dec
+# Cells: 99ae9d144d139332
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -214,7 +214,6 @@ def fourier_coefficients(f: Callable, degree: int, *,
     return c
 
 
-# %% [5] A top hat, and why it is expensive
 def _line(X, name):
     x = as_points(X, name)
     if x.shape[1] != 1:
@@ -223,6 +222,7 @@ def _line(X, name):
     return x[:, 0]
 
 
+# %% [5] A top hat, and why it is expensive
 def _waves(x, degree):
     """Columns 1, √2 cos x, √2 sin x, √2 cos 2x, √2 sin 2x, ..."""
     angles = np.outer(x, np.arange(1, degree + 1))
