@@ -145,6 +145,7 @@ from rkhs_lit.mean_embedding import (
     embedding_inner,
     is_characteristic,
     mean_embedding,
+    moved,
 )
 from rkhs_lit.mercer import (
     Eigensystem,
@@ -164,7 +165,6 @@ from rkhs_lit.mmd import (
     mmd2_biased,
     mmd2_unbiased,
     mmd_test,
-    moved,
     permutation_pvalue,
     split_statistics,
     witness,

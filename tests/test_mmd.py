@@ -1,5 +1,7 @@
 """Identities of the chapter on the maximum mean discrepancy."""
 
+import copy
+import pickle
 import tracemalloc
 import warnings
 from dataclasses import FrozenInstanceError
@@ -689,6 +691,16 @@ def test_the_record_is_frozen_and_owns_its_array():
         record.pvalue = 0.0
     assert repr(record) == "PermutationTest(statistic=1.5, pvalue=0.666667, B=2)"
     assert isinstance(PermutationTest(1, 1, [0]).statistic, float)
+
+
+def test_the_record_survives_pickling_and_copying():
+    """thm-permutation-level: copies of a result are equal and read-only."""
+    record = mmd_test(Gaussian(1.0), *samples(), n_permutations=9, rng=0)
+    for remade in (lambda r: pickle.loads(pickle.dumps(r)), copy.deepcopy, copy.copy):
+        other = remade(record)
+        assert (other.statistic, other.pvalue) == (record.statistic, record.pvalue)
+        assert np.array_equal(other.null_distribution, record.null_distribution)
+        assert not other.null_distribution.flags.writeable
 
 
 def test_choosing_the_best_of_several_bandwidths_breaks_the_level():
