@@ -210,6 +210,7 @@ from rkhs_lit.ridge import (
     ridge_path,
     ridge_spectrum,
     smoother_matrix,
+    split_folds,
 )
 from rkhs_lit.riesz import (
     GramSolution,

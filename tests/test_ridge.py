@@ -1,6 +1,8 @@
 """Identities of the chapter on ridge regression."""
 
+import copy
 import decimal
+import pickle
 import tracemalloc
 import warnings
 from fractions import Fraction
@@ -40,10 +42,14 @@ from rkhs_lit import (
     polynomial_features,
     power_function,
     ridge,
+    ridge_factor,
     ridge_path,
+    ridge_spectrum,
     smoother_matrix,
+    split_folds,
     substrings,
 )
+from scipy.linalg import cho_solve
 from scipy.stats import chi2, multivariate_normal
 from scipy.stats import norm as normal
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -169,6 +175,37 @@ def test_weights_exactly():
     f = ridge(Polynomial(2), [float(p) for p in points], y, 0.5)
     # Condition number about 400.
     assert np.allclose(f.weights, [float(v[0]) for v in exact], rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=names)
+def test_both_decompositions_solve_the_ridge_equation(k):
+    """thm-ridge-rkhs, prop-ridge-smoother: (K + λI) α = y by Cholesky's and by eigenvectors."""
+    X, y = sample()
+    for lam in (1e-3, 1.0):
+        K = k(X)
+        L, lower = factor = ridge_factor(K, lam)
+        d, U = ridge_spectrum(K, lam)
+        assert lower and np.allclose(np.tril(L) @ np.tril(L).T, K + lam * np.eye(15))
+        assert np.allclose((U * d) @ U.T, K, atol=1e-12 * d[-1]) and d.min() >= 0
+        alpha = cho_solve(factor, y)
+        assert np.allclose(alpha, U @ (U.T @ y / (d + lam)), rtol=1e-7, atol=1e-9)
+        assert np.allclose(alpha, ridge(k, X, y, lam).weights, rtol=1e-12)
+        assert np.array_equal(K, k(X))                     # nothing is overwritten
+
+
+def test_a_penalty_below_the_flaws_of_a_kernel_is_too_small():
+    """prop-ridge-rounding: of a kernel right to eight digits, K + λI may be indefinite."""
+    K = np.ones((4, 4)) - 1e-9 * np.eye(4)                 # the least eigenvalue is -1e-9
+    flawed = FunctionKernel(lambda s, t: K[int(s), int(t)])
+    x, y = np.arange(4.0), np.ones(4)
+    for call, name in ((lambda lam: ridge(flawed, x, y, lam), "^lam must be larger"),
+                       (lambda lam: cross_validate(flawed, x, y, [1.0, lam], folds=2, rng=0),
+                        "^lams must be larger")):
+        with pytest.raises(ValueError, match=name):
+            call(1e-10)
+        call(1e-8)
+    d, _ = ridge_spectrum(K, 1e-10)
+    assert d.min() == 0
 
 
 @pytest.mark.parametrize("sigma", [0.3, 2.0])
@@ -376,6 +413,21 @@ def test_the_path_is_one_fit_for_each_penalty(k):
         assert norm(path.function(j) - f) < 1e-6 * norm(f)
 
 
+def test_records_survive_pickling_and_copying():
+    """prop-ridge-smoother, alg-ridge-cv: copies have the same numbers, read-only."""
+    X, y = sample()
+    path = ridge_path(Gaussian(1.0), X, y, [0.1, 1.0])
+    found = cross_validate(Gaussian(1.0), X, y, [0.1, 1.0], folds=3, test=2, rng=0)
+    for remade in (lambda r: pickle.loads(pickle.dumps(r)), copy.deepcopy, copy.copy):
+        one, two = remade(path), remade(found)
+        assert np.array_equal(one(X), path(X)) and np.array_equal(two.errors, found.errors)
+        assert np.array_equal(two.function(X), found.function(X)) and repr(two) == repr(found)
+        for array in (one.lams, one.weights, one.residuals, one.leave_one_out, one.norms,
+                      one.degrees_of_freedom, two.lams, two.errors, two.train, two.test,
+                      *two.folds):
+            assert not array.flags.writeable
+
+
 def test_records_cannot_be_changed_from_outside():
     """Inputs are copied, and the arrays of both records are read-only."""
     X, y = sample()
@@ -426,6 +478,25 @@ def test_leave_fold_out_is_a_fit_without_the_fold(k, folds):
         assert np.allclose(e[F], y[F] - ridge(k, X[rest], y[rest], 0.2)(X[F]))
     if len(folds) == 8:
         assert np.allclose(e, leave_one_out(k, X, y, 0.2))
+
+
+@given(st.integers(2, 30), st.integers(2, 5), st.integers(0, 9), seeds)
+def test_folds_and_test_set_have_each_point_once(n, m, held, seed):
+    """thm-ridge-fold, alg-ridge-cv: folds of one size, up to one point, and a test set."""
+    if n - held < m:
+        with pytest.raises(ValueError, match="folds|test"):
+            split_folds(n, m, held, seed)
+        return
+    folds, test = split_folds(n, m, held, seed)
+    sizes = [len(F) for F in folds]
+    assert len(folds) == m and len(test) == held and max(sizes) - min(sizes) <= 1
+    assert np.array_equal(np.sort(np.concatenate([*folds, test])), np.arange(n))
+    again, same = split_folds(n, m, held, seed)
+    assert all(map(np.array_equal, folds, again)) and np.array_equal(test, same)
+    listed, other = split_folds(n, folds, test)
+    assert all(map(np.array_equal, folds, listed)) and np.array_equal(test, other)
+    drawn = {tuple(split_folds(30, 2)[0][0]) for _ in range(3)}
+    assert len(drawn) > 1                                  # fresh each time
 
 
 def test_a_fold_of_everything_leaves_zero():
@@ -958,16 +1029,16 @@ def test_bad_values(call, y):
 
 def test_overflow_is_reported():
     X, y = XY
-    with pytest.raises(ValueError, match="y is too large"):
+    with pytest.raises(ValueError, match="^y gave"):
         ridge(1e-300 * Gaussian(1.0), X, 1e200 * y, 1e-300)
-    with pytest.raises(ValueError, match="y is too large"):
+    with pytest.raises(ValueError, match="^y gave"):
         ridge_path(1e-300 * Gaussian(1.0), X, 1e200 * y, [1e-300])
     for folds in (2, 8):
-        with pytest.raises(ValueError, match="y is too large"):
+        with pytest.raises(ValueError, match="^y gave"):
             cross_validate(Gaussian(1.0), X, 1e200 * y, [1.0], folds=folds, rng=0)
-    with pytest.raises(ValueError, match="y is too large"):
+    with pytest.raises(ValueError, match="^y gave"):
         log_marginal_likelihood(Gaussian(1.0), X, 1e200 * y, 1.0)
-    with pytest.raises(ValueError, match="y is too large"):
+    with pytest.raises(ValueError, match="^y gave"):
         gp_posterior(1e-300 * Gaussian(1.0), X, 1e200 * y, 1e-300, X)
     with pytest.raises(ValueError, match="kernel"):
         ridge(1e308 * Gaussian(10.0), X, y, 1e308)
@@ -975,10 +1046,10 @@ def test_overflow_is_reported():
     for call in (lambda: leave_one_out(Gaussian(1.0), X, huge, 1.0),
                  lambda: leave_fold_out(Gaussian(1.0), X, huge, 1.0, halves),
                  lambda: ridge_path(Gaussian(1.0), X, huge, [1.0])):
-        with pytest.raises(ValueError, match="y is too large"):
+        with pytest.raises(ValueError, match="^y gave"):
             call()
     # Only the test set has large values.
-    with pytest.raises(ValueError, match="y is too large"):
+    with pytest.raises(ValueError, match="^y gave"):
         cross_validate(Gaussian(1.0), X, [1e160] + [0.0] * 7, [1.0], folds=2, test=[0], rng=0)
 
 
