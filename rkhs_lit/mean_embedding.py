@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 7de3ed4db6021372
+# Cells: 163ed0b3f9bad868
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -213,7 +213,11 @@ def moved(Phi: Features, *others: Features) -> list[Features]:
     >>> Phi.diag()
     array([1., 0., 4.])
     """
-    maps, k = [Phi, *others], Phi.kernel
+    maps = [Phi, *others]
+    for F in maps:
+        if not isinstance(F, Features):
+            raise ValueError(f"Phi must be Features, got {type(F).__name__}")
+    k = Phi.kernel
     near = k._about(*(F.points for F in maps))
     if near is k or near == k:
         return maps

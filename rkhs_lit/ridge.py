@@ -4,13 +4,12 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 7ea5883b11fcbe41
+# Cells: 1f9af4dafe244be0
 
 # %% [1] Ridge regression: leave points out without fitting again
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from scipy.linalg import cho_solve, eigvalsh_tridiagonal, solve_triangular
@@ -59,31 +58,38 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
 _EPS = np.finfo(float).eps
 
 
-def _check_visible(lam, size, name="lam", least=None, kernel="kernel"):
-    """Refuse λ below the rounding errors of K, and where the least
-    eigenvalue of K is known, refuse a negative one, and warn if rounding
-    may move it by λ + least (:prf:ref:`prop-ridge-rounding`)."""
-    if not lam >= _EPS * size:
+def _visible(K, lam, name, kernel):
+    """K, λ and a bound of all eigenvalues of K, if λ is not below the
+    rounding errors of K (:prf:ref:`prop-ridge-rounding`)."""
+    K = check.real_array(K, "K", 2)
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"K must be square, got shape {K.shape}")
+    lam = check.positive(lam, name, " (for the limit 0 see interpolate)")
+    with np.errstate(over="ignore"):
+        size = float(check.finite(np.abs(K).sum(axis=1).max(), kernel))
+    if lam < _EPS * size:
         raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
                          "it is lost in the rounding errors of the Gram "
                          f"matrix, got {lam:.3g}")
-    if least is not None and least < -1e-8 * size:
-        raise ValueError(f"{kernel} must be positive definite, but its Gram "
-                         f"matrix has the eigenvalue {least:.6g}")
-    if least is not None:
-        check.certain(lam + max(least, 0.0), 64 * _EPS * size, "the least "
-                      f"eigenvalue of the Gram matrix plus {name} I")
+    return K, lam, size
+
+
+def _check_least(least, lam, size, name, kernel):
+    """Refuse a negative eigenvalue of K, and warn if rounding may move
+    the least one of K + λI by as much as it is."""
+    if least < -1e-8 * size:
+        raise ValueError(f"{kernel} must be positive definite, but its "
+                         f"Gram matrix K has the eigenvalue {least:.6g}")
+    check.certain(lam + max(least, 0.0), 64 * _EPS * size, "the least "
+                  f"eigenvalue of the Gram matrix plus {name} I")
 
 
 def ridge_factor(K, lam: float, name: str = "lam",
                  kernel: str = "kernel") -> tuple[np.ndarray, bool]:
     """The Cholesky factor of K + λI for ``scipy.linalg.cho_solve``, where
-    λ is visible beside rounding (:prf:ref:`prop-ridge-rounding`); errors
-    use these names."""
-    lam = check.positive(lam, name, " (for the limit 0 see interpolate)")
-    with np.errstate(over="ignore"):
-        size = check.finite(np.abs(K).sum(axis=1).max(), kernel)
-    _check_visible(lam, size, name)
+    λ is visible beside rounding (:prf:ref:`prop-ridge-rounding`). Of the
+    Gram matrix K the lower half is read; errors use these names."""
+    K, lam, size = _visible(K, lam, name, kernel)
     small = 1e-8 * size
     for shift in [small, lam] if lam > small > 0 else [lam]:
         A = np.array(K, order="F")
@@ -91,13 +97,14 @@ def ridge_factor(K, lam: float, name: str = "lam",
         L, failed = dpotrf(A, lower=1, overwrite_a=1)
         if failed and shift < lam:
             raise ValueError(f"{kernel} must be positive definite, but its "
-                             "Gram matrix has a negative eigenvalue")
+                             "Gram matrix K has a negative eigenvalue")
         if failed:
             raise ValueError(f"{name} must be larger, or {kernel} is not "
-                             "positive definite: the Gram matrix plus "
+                             "positive definite: the Gram matrix K plus "
                              f"{lam:.3g} I is singular up to rounding")
-    least = dpocon(L, size + lam, uplo="L")[0] * (size + lam) - lam
-    _check_visible(lam, size, name, max(least, 0.0))
+    least, _ = dpocon(L, size + lam, uplo="L")        # over size + λ
+    check.certain(least * (size + lam), 64 * _EPS * size, "the least "
+                  f"eigenvalue of the Gram matrix plus {name} I")
     return L, True
 
 
@@ -105,29 +112,25 @@ def ridge_spectrum(K, lam: float, name: str = "lam",
                    kernel: str = "kernel") -> tuple[np.ndarray, ...]:
     """d and U with K = U diag(d) U', for penalties of at least λ, which
     is visible beside rounding (:prf:ref:`prop-ridge-rounding`)."""
-    lam = check.positive(lam, name, " (for the limit 0 see interpolate)")
-    with np.errstate(over="ignore"):
-        size = check.finite(np.abs(K).sum(axis=1).max(), kernel)
+    K, lam, size = _visible(K, lam, name, kernel)
     d, U = np.linalg.eigh(K)
-    _check_visible(lam, size, name, d[0], kernel)
+    _check_least(d[0], lam, size, name, kernel)
     return np.maximum(d, 0.0), U
 
 
 # %% [4] Fine print
 def _indices(index, n, name):
-    try:
-        index = [operator.index(i) for i in index]
-    except TypeError:
-        index = [-1]
-    if not all(0 <= i < n for i in index):
+    listed = np.iterable(index) and not isinstance(index, dict)
+    index = [*index] if listed else [None]
+    if not all(isinstance(i, Integral) and 0 <= i < n for i in index):
         raise ValueError(f"{name} must be lists of whole numbers from 0 to "
                          f"{n - 1}, the indices of points")
-    return check.frozen(np.array(index, dtype=int))
+    return np.array(index, dtype=int)
 
 
 def _partition(folds, n, held=()):
-    lists = folds if np.iterable(folds) else ()
-    folds = tuple(_indices(F, n, "folds") for F in lists)
+    folds = folds if np.iterable(folds) else ()
+    folds = tuple(_indices(F, n, "folds") for F in folds)
     used = np.sort(np.concatenate([*folds, held]))
     if not np.array_equal(used, np.arange(n)) or not all(map(len, folds)):
         raise ValueError("folds must be lists of indices, none empty, that "
@@ -143,10 +146,10 @@ def split_folds(n: int, folds, test=0, rng=None) -> tuple:
     >>> split_folds(5, [[0, 3], [1, 2]], test=[4])
     ((array([0, 3]), array([1, 2])), array([4]))
     """
+    n, rng = check.whole(n, "n", 1), check.generator(rng)
     drawn, counted = isinstance(folds, Real), isinstance(test, Real)
-    rng = check.generator(rng)
     order = rng.permutation(n) if drawn else np.arange(n)
-    held = (check.frozen(order[:check.whole(test, "test")]) if counted
+    held = (order[:check.whole(test, "test")] if counted
             else _indices(test, n, "test"))
     rest = order[~np.isin(order, held)]
     if len(rest) < 2 or len(rest) + len(held) != n or (
@@ -159,11 +162,21 @@ def split_folds(n: int, folds, test=0, rng=None) -> tuple:
     if m > len(rest):
         raise ValueError(f"folds must be at most the {len(rest)} training "
                          f"points, got {m}")
-    return tuple(map(check.frozen, np.array_split(rest, m))), held
+    return tuple(np.array_split(rest, m)), held
 
 
 # %% [5] Fine print
 _MAX = float(np.finfo(float).max)
+
+
+def _check_visible(lam, size, name="lam", least=None):
+    if not lam >= _EPS * size:
+        raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
+                         "it is lost in the rounding errors of the Gram "
+                         f"matrix, got {lam:.3g}")
+    if least is not None:
+        check.certain(lam + least, 64 * _EPS * size, "the least eigenvalue"
+                      f" of the Gram matrix plus {name} I")
 
 
 def _split(n, folds, test, rng):
@@ -177,9 +190,9 @@ def _penalty(lam):
 
 
 def _spectrum(K, kernel="kernel"):
-    size = check.finite(np.abs(K).sum(axis=1).max(), kernel)
+    K, _, size = _visible(K, _MAX, "lam", kernel)
     d, U = np.linalg.eigh(K)
-    _check_visible(np.inf, size, "lam", d[0], kernel)
+    _check_least(d[0], size, size, "lam", kernel)
     return np.maximum(d, 0.0), U, size
 
 
@@ -308,11 +321,11 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     c = lam / (d + lam)                      # the eigenvalues of R_λ
     with np.errstate(over="ignore", invalid="ignore"):
         z = U.T @ y
-        r = check.finite((c * z) @ U.T, "y")
+        r = (c * z) @ U.T
         alpha, left_out = r / lam, r / (c @ (U**2).T)
         norms = np.hypot.reduce(np.sqrt(d) * (z / (d + lam)), axis=1,
                                 initial=0.0)
-    for values in (alpha, left_out, norms):
+    for values in (r, alpha, left_out, norms):
         check.finite(values, "y")
     return RidgePath(kernel, Phi.points, lams, alpha, r, left_out,
                      np.sum(d / (d + lam), axis=1), norms)
@@ -371,9 +384,10 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
 # %% [10] Choosing $\lambda$ and the width
 def _all_weights(K, y, lams):
     """The weights (K + λI)⁻¹ y, a column for each λ, by K = QTQ'."""
+    K, lam, size = _visible(K, lams.min(), "lams", "kernel")
     if len(K) == 1:
-        d, _ = ridge_spectrum(K, lams.min(), "lams")
-        return y / (d + lams[None])
+        _check_least(K[0, 0], lam, size, "lams", "kernel")
+        return y / (K[0] + lams[None])
     work, _ = dsytrd_lwork(len(K), lower=1)
     A, d, e, tau, _ = dsytrd(K, lower=1, lwork=int(work))
 
@@ -383,11 +397,9 @@ def _all_weights(K, y, lams):
                        64 * B.shape[1] + 4160)[0]
         return B
 
-    with np.errstate(over="ignore"):
-        size = check.finite(np.abs(K).sum(axis=1).max(), "kernel")
     least = size and size * eigvalsh_tridiagonal(
         d / size, e / size, select="i", select_range=(0, 0))[0]
-    _check_visible(lams.min(), size, "lams", least)
+    _check_least(least, lam, size, "lams", "kernel")
     b = turned(y[:, None], "T")
     W = np.empty((len(K), len(lams)))
     for j, lam in enumerate(lams):           # (T + λI) w = Q'y
@@ -614,7 +626,8 @@ def log_marginal_likelihood(kernel: Kernel, X, y, noise: float, *,
     """
     Phi = Features(kernel, X)
     n, y = len(Phi), check.vector(y, "y", len(Phi))
-    if not np.iterable(derivatives):
+    check.flag(return_gradient, "return_gradient")
+    if not isinstance(derivatives, (list, tuple, np.ndarray)):
         derivatives = [derivatives]
     slopes = [check.real_array(D, "derivatives", 2) for D in derivatives]
     for D in slopes:

@@ -121,6 +121,18 @@ def test_inner_products_of_embeddings_are_expectations_of_the_kernel(seed, kerne
     assert np.isclose(value, p @ K @ q, rtol=0, atol=1e-13 * np.abs(K).max())
 
 
+def test_functions_see_what_the_kernel_sees():
+    """lem-measurable-rkhs for the σ-algebra made of [j, j + 1): k, k(x, x) and f are constant
+    on each of these sets."""
+    k, x = Mapped(Gaussian(1.0), np.floor), np.array([0.1, 0.9, 1.0, 1.5, 2.2, 2.9])
+    y = np.floor(x)
+    assert np.array_equal(k(x), k(y)) and np.array_equal(k.diag(x), k.diag(y))
+    f = RKHSFunction(k, [0.3, 1.7, 2.5], [1.0, -2.0, 0.5])
+    g = interpolate(k, [0.5, 1.5, 2.5], [3.0, 1.0, 2.0])
+    assert np.array_equal(f(x), f(y)) and np.array_equal(g(x), g(y))
+    assert np.allclose(g(x), [3, 3, 1, 1, 2, 2])
+
+
 def test_equal_weights_are_the_default():
     """eq-finite-embedding for a sample."""
     X = sample(5)
