@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 163ed0b3f9bad868
+# Cells: dea2f507c38830b0
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -216,7 +216,8 @@ def moved(Phi: Features, *others: Features) -> list[Features]:
     maps = [Phi, *others]
     for F in maps:
         if not isinstance(F, Features):
-            raise ValueError(f"Phi must be Features, got {type(F).__name__}")
+            raise ValueError("Phi must be Features, got "
+                             f"{type(F).__name__}")
     k = Phi.kernel
     near = k._about(*(F.points for F in maps))
     if near is k or near == k:

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 1f9af4dafe244be0
+# Cells: ff9850b9dae9dc68
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -385,9 +385,6 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
 def _all_weights(K, y, lams):
     """The weights (K + λI)⁻¹ y, a column for each λ, by K = QTQ'."""
     K, lam, size = _visible(K, lams.min(), "lams", "kernel")
-    if len(K) == 1:
-        _check_least(K[0, 0], lam, size, "lams", "kernel")
-        return y / (K[0] + lams[None])
     work, _ = dsytrd_lwork(len(K), lower=1)
     A, d, e, tau, _ = dsytrd(K, lower=1, lwork=int(work))
 
@@ -519,7 +516,8 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
 
     train = np.sort(np.concatenate(folds))
     inside = [np.searchsorted(train, F) for F in folds]
-    sums = _errors_again if len(folds) <= 8 else _errors_at_once
+    few = len(folds) <= 8 and max(map(len, folds)) < len(train) - 1
+    sums = _errors_again if few else _errors_at_once
     with np.errstate(over="ignore", invalid="ignore"):
         errors = check.finite(np.array([
             sums(Phi[train].gram(), y[train], lams, inside)
