@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ff9850b9dae9dc68
+# Cells: 13c44de454865360
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -84,6 +84,7 @@ def _check_least(least, lam, size, name, kernel):
                   f"eigenvalue of the Gram matrix plus {name} I")
 
 
+# %% [4] Fine print
 def ridge_factor(K, lam: float, name: str = "lam",
                  kernel: str = "kernel") -> tuple[np.ndarray, bool]:
     """The Cholesky factor of K + λI for ``scipy.linalg.cho_solve``, where
@@ -118,7 +119,7 @@ def ridge_spectrum(K, lam: float, name: str = "lam",
     return np.maximum(d, 0.0), U
 
 
-# %% [4] Fine print
+# %% [5] Fine print
 def _indices(index, n, name):
     listed = np.iterable(index) and not isinstance(index, dict)
     index = [*index] if listed else [None]
@@ -165,7 +166,7 @@ def split_folds(n: int, folds, test=0, rng=None) -> tuple:
     return tuple(np.array_split(rest, m)), held
 
 
-# %% [5] Fine print
+# %% [6] Fine print
 _MAX = float(np.finfo(float).max)
 
 
@@ -211,7 +212,7 @@ def _at(kernel, T, compute):
                          ) from None
 
 
-# %% [6] A linear smoother
+# %% [7] A linear smoother
 def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     """The symmetric (n, n) matrix S = K (K + λI)⁻¹ that turns data into
     fitted values: ``S @ y`` are those of ``ridge(kernel, X, y, lam)`` at X
@@ -228,7 +229,7 @@ def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     return (U * (d / (d + lam))) @ U.T
 
 
-# %% [7] How many parameters does it have?
+# %% [8] How many parameters does it have?
 def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     """The trace Σ d_j / (d_j + λ) of the smoother matrix of `ridge`,
     between 0 and n (:prf:ref:`def-ridge-df`).
@@ -243,7 +244,7 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     return float(np.sum(d / (d + lam)))
 
 
-# %% [8] Every $\lambda$ from one eigendecomposition
+# %% [9] Every $\lambda$ from one eigendecomposition
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgePath:
     """Ridge fits for many penalties (:prf:ref:`prop-ridge-smoother`).
@@ -296,6 +297,7 @@ class RidgePath:
         return check.finite(Psi.dot(self.weights.T, Phi), "kernel").T
 
 
+# %% [10] Every $\lambda$ from one eigendecomposition
 def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     """Kernel ridge regression for many penalties, from one
     eigendecomposition (:prf:ref:`prop-ridge-smoother`).
@@ -331,7 +333,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
                      np.sum(d / (d + lam), axis=1), norms)
 
 
-# %% [9] Leaving points out without fitting again
+# %% [11] Leaving points out without fitting again
 def _left_out(y, U, c, folds, name="lams"):
     """The errors e_F = R_FF⁻¹ r_F of all folds, where R = U diag(c) U'."""
     r, W = U @ (c * (U.T @ y)), U * np.sqrt(c)
@@ -381,7 +383,7 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
         return check.finite(U @ (c * (U.T @ y)) / (U**2 @ c), "y")
 
 
-# %% [10] Choosing $\lambda$ and the width
+# %% [12] Choosing $\lambda$ and the width
 def _all_weights(K, y, lams):
     """The weights (K + λI)⁻¹ y, a column for each λ, by K = QTQ'."""
     K, lam, size = _visible(K, lams.min(), "lams", "kernel")
@@ -407,7 +409,7 @@ def _all_weights(K, y, lams):
     return turned(W, "N")
 
 
-# %% [11] Choosing $\lambda$ and the width
+# %% [13] Choosing $\lambda$ and the width
 def _errors_again(K, y, lams, folds):
     """Sums of squared errors, one fit of all λ for each fold."""
     total = np.zeros(len(lams))
@@ -429,7 +431,7 @@ def _errors_at_once(K, y, lams, folds):
     return np.sum(left_out**2, axis=1)
 
 
-# %% [12] Choosing $\lambda$ and the width
+# %% [14] Choosing $\lambda$ and the width
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation:
     """What cross-validation found (:prf:ref:`alg-ridge-cv`).
@@ -473,6 +475,7 @@ class CrossValidation:
                 f"error={self.errors.min():.6g})")
 
 
+# %% [15] Choosing $\lambda$ and the width
 def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                    folds=5, test=0, rng=None) -> CrossValidation:
     """Choose a kernel and a penalty by cross-validation, and measure
@@ -531,7 +534,7 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                            test_error, train, test, folds)
 
 
-# %% [13] The Bayesian view
+# %% [16] The Bayesian view
 def gp_posterior(kernel: Kernel, X, y, noise: float,
                  T) -> tuple[np.ndarray, np.ndarray]:
     """The mean and the covariance of a Gaussian process at points T,
@@ -578,7 +581,7 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     return mean, covariance
 
 
-# %% [14] Choosing parameters by the evidence
+# %% [17] Choosing parameters by the evidence
 def gaussian_derivative(X, sigma: float) -> np.ndarray:
     """The derivative exp(-q/2) q / σ, q = ‖x_i - x_j‖² / σ², of the
     Gaussian Gram matrix with respect to its width, for
