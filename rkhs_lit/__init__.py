@@ -144,6 +144,7 @@ from rkhs_lit.mean_embedding import (
     embedding_inner,
     is_characteristic,
     mean_embedding,
+    moved,
 )
 from rkhs_lit.mercer import (
     Eigensystem,
@@ -163,7 +164,6 @@ from rkhs_lit.mmd import (
     mmd2_biased,
     mmd2_unbiased,
     mmd_test,
-    moved,
     permutation_pvalue,
     split_statistics,
     witness,
@@ -210,6 +210,7 @@ from rkhs_lit.ridge import (
     ridge_path,
     ridge_spectrum,
     smoother_matrix,
+    split_folds,
 )
 from rkhs_lit.riesz import (
     GramSolution,
