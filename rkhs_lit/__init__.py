@@ -100,6 +100,7 @@ from rkhs_lit.hsic import (
     hsic_unbiased,
     hsic_unmix,
     select_features,
+    tile_sums,
 )
 from rkhs_lit.kernels import (
     BSpline,
