@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 35b58c81e84709be
+# Cells: 2ef4809e0fe0efa4
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -99,8 +99,8 @@ def _gram_pair(K, L, at_least=1):
             size = 2.0 ** min(max(size, -1000), 1000)
             M, unit = M / size, unit * size
         if M.shape != (len(M),) * 2 or np.any(abs(M - M.T) > slack):
-            raise ValueError(f"{name} must be square and symmetric, as Gram "
-                             f"matrices are, got shape {M.shape}")
+            raise ValueError(f"{name} must be square and symmetric, as a "
+                             f"Gram matrix is, got shape {M.shape}")
         pair.append(M if exact else M - np.median(M[FEW, FEW]))
     K, L = pair
     if len(L) != len(K):
@@ -486,8 +486,9 @@ class GammaTest:
     std: float
 
     def __post_init__(self):
-        for name, value in vars(self).items():
-            object.__setattr__(self, name, check.number(value, name))
+        for name in ("statistic", "pvalue", "mean", "std"):
+            value = check.number(getattr(self, name), name)
+            object.__setattr__(self, name, value)
 
     @property
     def null_distribution(self):
