@@ -70,6 +70,7 @@ from rkhs_lit.cross_covariance import (
     cross_covariance,
     hs_inner,
     hs_norm,
+    is_constant,
     lanczos,
     op_norm,
     operator_core,

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 2ef4809e0fe0efa4
+# Cells: f573e29cbc978e8b
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -22,6 +22,7 @@ from scipy.stats import gamma
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.bochner import pivoted_cholesky
+from rkhs_lit.cross_covariance import is_constant
 from rkhs_lit.kernels import Gaussian, Kernel, reduce_tiles
 from rkhs_lit.mean_embedding import GaussianEmbedding, embedding_distance
 from rkhs_lit.mmd import PermutationTest, moved, permutation_pvalue
@@ -136,11 +137,6 @@ def _estimate(value, K, L, unit, *, square=False):
     value = float(_square(value, scale) if square else value) * unit
     return check.certain(check.finite(value, "K and L"),
                          ROUNDING * scale * unit, "HSIC", p * q * unit)
-
-
-def _constant(Phi):
-    """Whether all points are the same."""
-    return all(np.array_equal(x, Phi.points[0]) for x in Phi.points)
 
 
 # %% [6] Fine print
@@ -307,8 +303,8 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
              + np.abs(K1).max() * np.abs(L1).max() / m**2)
     if not unbiased:
         value = _square(value, scale, "k and l")
-    if abs(value) <= ROUNDING * scale and (_constant(Phi)
-                                           or _constant(Psi)):
+    if abs(value) <= ROUNDING * scale and (is_constant(Phi)
+                                           or is_constant(Psi)):
         return 0.0
     return check.certain(float(check.finite(value, "k and l")),
                          ROUNDING * scale, "HSIC", abs(p * q))
@@ -400,7 +396,7 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
         p, q = np.linalg.norm(K), np.linalg.norm(L)
         delta, statistic = 0.0, partial(_by_matrices, K, L)
     ties = 1e-10 * p * q + n * ROUNDING * (p * q / 4 + p + q) + delta
-    if 0 < p * q <= ties and not (_constant(Phi) or _constant(Psi)):
+    if 0 < p * q <= ties and not (is_constant(Phi) or is_constant(Psi)):
         check.certain(p * q, ties, "the largest possible n² HSIC, in units "
                       "of the kernels,")
 
@@ -533,7 +529,7 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     mean, variance = _null_moments(n, first, second)
 
     p, q = first[0] / n, second[0] / n        # less may be rounding
-    if 0 < min(p, q) <= 1e-14 and not (_constant(Phi) or _constant(Psi)):
+    if 0 < min(p, q) <= 1e-14 and not (is_constant(Phi) or is_constant(Psi)):
         check.certain(min(p, q), 1e-14, "the spread of the features, in "
                       "units of the kernels,")
     scale = abs(p) + abs(q) + np.abs(K1).max() * np.abs(L1).max() / n**2

@@ -1,5 +1,7 @@
 """Numerical identities of the chapter "Cross-covariance"."""
 
+import copy
+import pickle
 import sys
 from fractions import Fraction
 from itertools import product
@@ -12,12 +14,13 @@ from scipy.linalg import sqrtm
 from scipy.stats import chi2_contingency
 
 from rkhs_lit import (Conjugated, Delta, FeatureKernel, FunctionKernel,
-                      Gaussian, Laplace, Linear, LowRank, Pairs, Polynomial,
-                      RKHSFunction, RKHSOperator, Sigmoid, TensorProduct,
-                      centre, cross_covariance, hs_inner, hs_norm, inner,
-                      lanczos, mean_embedding, norm, op_norm, operator_core,
-                      polynomial_features, regularised_solve, ridge, tensor,
-                      words)
+                      Features, Gaussian, Laplace, Linear, LowRank, Mapped,
+                      Pairs, Polynomial, PrecisionWarning, RKHSFunction,
+                      RKHSOperator, Sigmoid, TensorProduct, centre,
+                      cross_covariance, hs_inner, hs_norm, inner,
+                      is_constant, lanczos, mean_embedding, norm, op_norm,
+                      operator_core, polynomial_features,
+                      regularised_solve, ridge, tensor, words)
 
 module = sys.modules["rkhs_lit.cross_covariance"]
 seeds = st.integers(0, 2**32 - 1)
@@ -381,6 +384,92 @@ def test_norm_of_a_difference_keeps_its_digits():
     small = tensor(RKHSFunction(A.k, x[:1], [1e-12]),
                    RKHSFunction(A.l, y[:1], [1.0]))
     assert np.isclose(hs_norm(A - dense + small), 1e-12, rtol=1e-2, atol=0)
+
+
+@few
+@given(seeds)
+def test_moved_features_have_the_same_eigenvalues(seed):
+    """lem-operator-moved in fractions: W'KW and WLW', of which the singular
+    values and the inner product are made, do not see h and g."""
+    rng = np.random.default_rng(seed)
+
+    def whole(*shape):
+        return rng.integers(-9, 10, size=shape).astype(object) * Fraction(1)
+
+    P, Q, W, V = whole(5, 2), whole(4, 3), whole(5, 4), whole(5, 4)
+    for M in (W, V):                          # rows and columns sum to zero
+        M -= M.sum(axis=0) / Fraction(5)
+        M -= M.sum(axis=1)[:, None] / Fraction(4)
+    h, g = whole(2), whole(3)
+    K, L = P @ P.T, Q @ Q.T
+    Kh, Lg = (P - h) @ (P - h).T, (Q - g) @ (Q - g).T
+    assert (W.T @ K @ W == W.T @ Kh @ W).all()
+    assert (W @ L @ W.T == W @ Lg @ W.T).all()
+    assert np.trace(W.T @ K @ V @ L) == np.trace(W.T @ Kh @ V @ Lg)
+
+
+@pytest.mark.parametrize("k", [Linear(), 2.5 * Linear(), Linear() + Gaussian(
+    1.0), Mapped(Linear(), lambda X: 3 * X)], ids=["linear", "scaled", "sum",
+                                                   "mapped"])
+@pytest.mark.parametrize("n", [40, 1100])
+def test_norms_of_centred_operators_far_from_zero(k, n):
+    """lem-operator-moved: quarters are exact near 1e8, so both norms and
+    the inner product are those of the points near zero."""
+    rng = np.random.default_rng(n)
+    x = rng.integers(0, 9, size=(n, 2)) / 4
+    y = x[:, 0] + rng.integers(0, 9, size=n) / 4
+    near = cross_covariance(k, k, x, y)
+    for shift, other in ((1e8, -1e8), (0.0, 1e8), (1e8, 0.0)):
+        far = cross_covariance(k, k, x + shift, y + other)
+        assert np.isclose(hs_norm(far), hs_norm(near), rtol=1e-9, atol=0)
+        assert np.isclose(op_norm(far), op_norm(near), rtol=1e-9, atol=0)
+        assert np.isclose(hs_inner(far, 3 * far), 3 * hs_norm(near) ** 2,
+                          rtol=1e-9, atol=0)
+    if n == 40:
+        W = np.asarray(near.weights)[:30] @ np.diag(x[:, 0] + 1)
+        W -= W.mean(axis=0)                     # the columns sum to zero
+        near, far = (RKHSOperator(k, x[:30] + a, k, y, W)
+                     for a in (0, 1e8))
+        for measure in (hs_norm, op_norm):
+            assert np.isclose(measure(near), measure(far), rtol=1e-9,
+                              atol=0)
+
+
+@pytest.mark.parametrize("n", [30, 1100])
+def test_norms_that_are_lost_far_from_zero_say_so(n):
+    """def-precision: polynomial features near 1e9 cannot be moved."""
+    rng = np.random.default_rng(n)
+    x, y = rng.integers(0, 9, size=(2, n)) / 4 + 1e9
+    for A in (cross_covariance(k2, k2, x, y),
+              cross_covariance(k2, k2, x, y - 1e9)):
+        for measure in (hs_norm, op_norm):
+            with pytest.warns(PrecisionWarning, match="came out as"):
+                measure(A)
+    lost = RKHSOperator(k2, x[:5], Linear(), [1.0], [[1.0], [1], [-1], [-1],
+                                                     [0.0]])
+    with pytest.warns(PrecisionWarning):
+        hs_norm(lost)
+
+
+def test_norms_that_are_zero_are_not_in_doubt():
+    """def-precision, thm-empirical-covariance: a constant variable, equal
+    operators, weights and kernels that vanish: no warning (all warnings are
+    errors here), and nothing but rounding."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 50))
+    assert is_constant(Features(Linear(), [2.0, 2.0]))
+    assert not is_constant(Features(Delta(), ["a", "b"]))
+    for k in (Gaussian(1.0), Linear(), k2, Delta()):
+        for constant in (np.full(50, 3.3), np.full(50, 1e9)):
+            C = cross_covariance(k, Gaussian(1.0), constant, x)
+            size = op_norm(cross_covariance(k, k, constant, constant,
+                                            centred=False))
+            for measure in (hs_norm, op_norm):
+                assert measure(C) <= 1e-7 * size**0.5
+    A = cross_covariance(Gaussian(1.0), Laplace(1.0), x, y)
+    same = RKHSOperator(A.k, x[::-1], A.l, y[::-1], A.weights)
+    for B in (A - same, A - A, 0 * A):
+        assert max(hs_norm(B), op_norm(B)) < 1e-14
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-100, 1e100, 1e200])
@@ -894,6 +983,14 @@ def test_operators_do_not_change_with_their_makers_arrays():
             array[0] = 1.0
     with pytest.raises(AttributeError):
         A.weights = W
+    for operator in (A, B):
+        for again in (copy.deepcopy(operator), pickle.loads(pickle.dumps(
+                operator))):
+            assert again(one)([1.0]) == operator(one)([1.0])
+            assert not np.asarray(again.X).flags.writeable
+    for again in (copy.copy(B.weights), pickle.loads(pickle.dumps(B.weights))):
+        assert np.array_equal(again, B.weights)
+        assert not again.U.flags.writeable
 
 
 def test_low_rank_refuses_bad_parts():
@@ -921,7 +1018,7 @@ def test_operators_refuse_functions_of_other_spaces():
         with pytest.raises(ValueError, match="^g must"):
             A(wrong)
     flat = RKHSFunction(k3, [[1.0, 2.0]], [1.0])
-    with pytest.raises(ValueError, match="like g"):
+    with pytest.raises(ValueError, match="^Y must have points in dim"):
         A(flat)
     for wrong in (lambda: A + A.adjoint(), lambda: A - A.adjoint(),
                   lambda: hs_inner(A, A.adjoint())):
@@ -940,7 +1037,7 @@ def test_operators_refuse_functions_of_other_spaces():
                   lambda: line @ plane,
                   lambda: regularised_solve(line, plane, 1.0),
                   lambda: regularised_solve(mixed, g, 1.0)):
-        with pytest.raises(ValueError, match="^[AY] must have points in dim"):
+        with pytest.raises(ValueError, match="dimension|of one length"):
             wrong()
     with pytest.raises(ValueError, match="^f must"):
         tensor("f", g)
