@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: f573e29cbc978e8b
+# Cells: ebf7999cabc20cdd
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -528,8 +528,9 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     second = _tqs(L1, Psi.diag() - d, LL)
     mean, variance = _null_moments(n, first, second)
 
-    p, q = first[0] / n, second[0] / n        # less may be rounding
-    if 0 < min(p, q) <= 1e-14 and not (is_constant(Phi) or is_constant(Psi)):
+    p, q = first[0] / n, second[0] / n        # below 1e-14 all is rounding
+    lost = 0 < min(p, q) <= 1e-14
+    if lost and not (is_constant(Phi) or is_constant(Psi)):
         check.certain(min(p, q), 1e-14, "the spread of the features, in "
                       "units of the kernels,")
     scale = abs(p) + abs(q) + np.abs(K1).max() * np.abs(L1).max() / n**2
