@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 7229045f7b7884a0
+# Cells: d5fa478e024632da
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -194,10 +194,12 @@ class RKHSOperator:
             return NotImplemented
         _one_space(self.k, other.k)
         _one_space(self.l, other.l)
-        V, W = self.weights, other.weights
-        if _same_points(self.X, other.X) and _same_points(self.Y, other.Y):
-            return _operator(self.Phi, _added(V, W), self.Psi)
-        return _operator(self.Phi.joined(other.Phi), _stacked(V, W),
+        same = (_same_points(self.X, other.X)
+                and _same_points(self.Y, other.Y))
+        W = _sum(self.weights, other.weights, same)
+        if same:
+            return _operator(self.Phi, W, self.Psi)
+        return _operator(self.Phi.joined(other.Phi), W,
                          self.Psi.joined(other.Psi))
 
     def __radd__(self, other):
@@ -309,25 +311,20 @@ def _weights(W, n, m):
     return W
 
 
-def _added(V, W):
-    """The weights V + W of two operators over the same points."""
-    if isinstance(V, np.ndarray) or isinstance(W, np.ndarray):
-        return np.asarray(V) + np.asarray(W)
-    parts = [P.diagonal for P in (V, W) if P.diagonal is not None]
-    return LowRank(np.hstack([V.U, W.U]), np.hstack([V.V, W.V]),
-                   sum(parts) if parts else None)
-
-
-def _stacked(V, W):
-    """The block diagonal weights of two operators side by side."""
+def _sum(V, W, same):
+    """The weights of a sum of operators: a sum over the same points,
+    otherwise blocks side by side."""
+    parts = [P for P in (V, W) if isinstance(P, LowRank)]
     thin = _thin(V) and _thin(W)
-    if not thin and not all(isinstance(P, LowRank)
-                            and len(P.U) == len(P.V) for P in (V, W)):
-        return block_diag(np.asarray(V), np.asarray(W))
-    d = None if thin else np.concatenate(
-        [np.zeros(len(P.U)) if P.diagonal is None else P.diagonal
-         for P in (V, W)])
-    return LowRank(block_diag(V.U, W.U), block_diag(V.V, W.V), d)
+    if not thin and [len(P.U) - len(P.V) for P in parts] != [0, 0]:
+        V, W = np.asarray(V), np.asarray(W)
+        return V + W if same else block_diag(V, W)
+    U, V = ([P.U for P in parts], [P.V for P in parts])
+    d = None if thin else [np.zeros(len(P.U)) if P.diagonal is None
+                           else P.diagonal for P in parts]
+    if same:
+        return LowRank(np.hstack(U), np.hstack(V), d and sum(d))
+    return LowRank(block_diag(*U), block_diag(*V), d and np.concatenate(d))
 
 
 def _same_points(a, b):

@@ -789,23 +789,13 @@ X4 = np.arange(4.0)
 K1 = Gaussian(1.0)
 
 
-@pytest.mark.parametrize("f", [hsic_biased, hsic_unbiased, hsic_null_moments])
-@pytest.mark.parametrize("bad", [
-    np.ones((4, 3)), np.ones(4), 3.0, np.full((4, 4), np.nan), np.zeros((0, 0)), [[1, 2], [3]],
-    np.triu(np.ones((4, 4))), [["a"] * 4] * 4, np.ones((4, 4, 4)), np.ones((4, 4)) * 1j,
-    exact(np.triu(np.ones((4, 4), int))), np.array([[1.0, None], [None, 1.0]])],
-    ids=str)
-def test_gram_matrices_are_checked(f, bad):
-    with pytest.raises(ValueError, match="^K"):
-        f(bad, G4)
-    with pytest.raises(ValueError, match="^L"):
-        f(G4, bad)
-
-
 def test_shapes_sizes_and_signs_of_gram_matrices():
     for f in (hsic_biased, hsic_unbiased, hsic_null_moments):
         with pytest.raises(ValueError, match="^L must have the shape"):
             f(G4, np.eye(5))
+        for triangle in (np.triu(np.ones((4, 4))), exact(np.triu(np.ones((4, 4), int)))):
+            with pytest.raises(ValueError, match="^K must be square and symmetric"):
+                f(triangle, triangle)
     for f in (hsic_unbiased, hsic_null_moments):
         with pytest.raises(ValueError, match="^K must belong to at least 4"):
             f(np.eye(3), np.eye(3))
@@ -852,22 +842,6 @@ def test_kernels_and_points_are_checked(call):
 def test_four_points_are_needed(name):
     with pytest.raises(ValueError, match="^X must hold at least 4 points"):
         CALLS[name](K1, K1, X4[:3], X4[:3])
-
-
-def test_options_are_checked():
-    for bad in (None, 1, "yes"):
-        with pytest.raises(ValueError, match="^unbiased"):
-            hsic(K1, K1, X4, X4, unbiased=bad)
-    for bad in (0, 1.5, "many"):
-        with pytest.raises(ValueError, match="^n_permutations"):
-            hsic_test(K1, K1, X4, X4, n_permutations=bad, rng=0)
-    with pytest.raises(ValueError, match="^rng"):
-        hsic_test(K1, K1, X4, X4, n_permutations=3, rng="seed")
-    for bad in (0, 2.5, 3):
-        with pytest.raises(ValueError, match="^n_features"):
-            select_features(K1, K1, np.ones((5, 2)), X4, bad)
-    with pytest.raises(ValueError, match="^direction"):
-        select_features(K1, K1, X4, X4, 1, direction="up")
 
 
 def test_functions_that_are_no_kernels_are_refused():
