@@ -69,6 +69,7 @@ from rkhs_lit.cross_covariance import (
     cross_covariance,
     hs_inner,
     hs_norm,
+    is_constant,
     lanczos,
     op_norm,
     operator_core,
@@ -99,6 +100,7 @@ from rkhs_lit.hsic import (
     hsic_unbiased,
     hsic_unmix,
     select_features,
+    tile_sums,
 )
 from rkhs_lit.kernels import (
     BSpline,
