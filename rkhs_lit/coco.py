@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ecaba940f8f93150
+# Cells: 5c5899c5942bb073
 
 # %% [1] COCO: the two functions that covary most
 import math
@@ -18,8 +18,7 @@ from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import DENSE, cross_covariance, lanczos
 from rkhs_lit.kernels import Kernel
 from rkhs_lit.mmd import PermutationTest, moved, permutation_pvalue
-from rkhs_lit.moore_aronszajn import (RKHSFunction, as_function, norm,
-                                      paired)
+from rkhs_lit.moore_aronszajn import RKHSFunction, as_function, paired
 from rkhs_lit.pca import centre
 
 
@@ -123,13 +122,14 @@ def _by_lanczos(Phi, Psi):
     theta, b = lanczos(C, zero) if v > 0 and w > 0 else (0.0, None)
     if theta <= zero:
         return 0.0, None, None
-    f = C(C.Psi @ b)
-    f = f / norm(f)
+    f = C(C.Psi @ b)                               # for ‖Ψb‖ = 1
     g = C.adjoint()(f)
-    gamma, w = norm(g), g.weights                  # n w = f - mean of f
-    sign = np.sign(w[np.abs(w).argmax()])
-    return (gamma * r * s, Phi @ (sign * f.weights / r),
-            Psi @ (sign * w / (gamma * s)))
+    w, values = g.weights, C.Psi.sample(g)
+    f_norm, g_norm = math.sqrt(b @ values), math.sqrt(w @ values)
+    if w[np.abs(w).argmax()] < 0:                  # n w = f - mean of f
+        f_norm, g_norm = -f_norm, -g_norm
+    return (g_norm / f_norm * r * s, Phi @ (f.weights / (f_norm * r)),
+            Psi @ (w / (g_norm * s)))
 
 
 # %% [5] Fine print
@@ -155,11 +155,10 @@ class _Anchored(Kernel):
 def _pivot_factor(Phi, tol, max_rank):
     """√c, F with F F' ≈ H K H / c of low rank, and the map from u to
     the function with the centred values √c F u."""
-    r, near = _near(Phi)
-    a, kernel = int(near.diag().argmin()), near.kernel
-    anchored = moved(Phi)[0].kernel != Phi.kernel
-    if anchored:
-        kernel = _Anchored(near[a:a + 1])
+    near, = moved(Phi)
+    anchored, (c, near) = near.kernel != Phi.kernel, near.unit()
+    r, a = math.sqrt(c), int(near.diag().argmin())
+    kernel = _Anchored(near[a:a + 1]) if anchored else near.kernel
     F, p = pivoted_cholesky(kernel, Phi.points, max_rank=max_rank,
                             tol=0.0 if tol is None else tol,
                             return_pivots=True)
@@ -259,8 +258,7 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
         The number B of random permutations of Y.
     rng : seed or numpy.random.Generator, optional
     tol, max_rank : float and int, optional
-        If one is given, the factors have low rank, see `coco`. Without
-        them two n × n matrices are decomposed.
+        For factors of low rank, see `coco`.
 
     Returns
     -------
