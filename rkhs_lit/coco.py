@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5c5899c5942bb073
+# Cells: 983c62614941091c
 
 # %% [1] COCO: the two functions that covary most
 import math
@@ -162,7 +162,6 @@ def _pivot_factor(Phi, tol, max_rank):
     F, p = pivoted_cholesky(kernel, Phi.points, max_rank=max_rank,
                             tol=0.0 if tol is None else tol,
                             return_pivots=True)
-
     centred = F - F.mean(axis=0)
     centred *= (np.linalg.norm(centred, axis=0)       # more than rounding
                 > 4 * np.finfo(float).eps * np.linalg.norm(F, axis=0))
@@ -188,9 +187,8 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
     """Constrained covariance with both witnesses
     (:prf:ref:`thm-coco-witnesses`).
 
-    It is the operator norm of ``cross_covariance(k, l, X, Y)``. Up to a
-    thousand points from factors on the range of the centred Gram
-    matrices, above that by Lanczos' method in O(n²) operations a step,
+    It is the operator norm of ``cross_covariance(k, l, X, Y)``. Above a
+    thousand points by Lanczos' method in O(n²) operations a step,
     without a stored Gram matrix (:prf:ref:`prop-lanczos`).
 
     Parameters
@@ -203,16 +201,17 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
         If one is given, use pivoted Cholesky factors with these options
         in O(n r²) operations. The value is then a lower bound, for
         `tol` alone with an error of at most √(2 tol t u), where t and u
-        are the means of k(x_i, x_i) and l(y_i, y_i), for linear parts
-        of a kernel those of squared distances from one of the points
-        (:prf:ref:`thm-coco-low-rank`).
+        are the means of k(x_i, x_i) and l(y_i, y_i)
+        (:prf:ref:`thm-coco-low-rank`). If k has a linear part, t is the
+        mean of ‖k(x_i, ·) - k(a, ·)‖² for one of the points a.
 
     Returns
     -------
     ConstrainedCovariance
         A value that is lost in the rounding errors of the Gram matrices
         is returned as zero; then f and g are any functions of norm one,
-        or zero if the kernel is zero on all points.
+        or zero if the kernel is zero on all points. For linear kernels
+        points far from zero cost digits of ``f(X)``, not of the value.
 
     Examples
     --------
@@ -243,8 +242,7 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     (:prf:ref:`prop-coco-level`).
 
     The statistic is COCO, from factors of r and s columns that are
-    computed once; a permutation takes O(n r s) operations and the
-    singular values of an r × s matrix.
+    computed once; a permutation takes O(n r s) operations.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: f74bb5ffd370a3d2
+# Cells: 36b9ef9ea3662ee3
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -371,11 +371,10 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     Returns
     -------
     ConditionalTest
-        With an approximate p-value: the regressions are not perfect,
-        and a gamma distribution replaces the exact one; one below 1 %
-        can be twice as frequent. It is 1 where the test cannot tell;
-        ``undecided`` says why. What is left by the regressions is
-        checked against each coordinate of vectors Z, too.
+        With an approximate p-value: regressions are not perfect, and a
+        gamma distribution replaces the exact one; values below 1 % can
+        be twice as frequent. It is 1 where the test cannot tell, and
+        ``undecided`` says why.
 
     Examples
     --------

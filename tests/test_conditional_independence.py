@@ -33,6 +33,7 @@ from rkhs_lit import (
     hs_norm,
     hsic_biased,
     inner,
+    is_characteristic,
     normalised_conditional_hsic,
     polynomial_features,
     substrings,
@@ -129,6 +130,29 @@ def test_operator_is_what_ridge_regression_leaves(seed, lam):
     got = operator.values(x, y)
     scale = np.abs(F @ S @ G.T).max() + np.abs(F).max() * np.abs(G).max()
     assert np.allclose(got, F @ S @ G.T, rtol=0, atol=1e-7 * scale)
+
+
+def test_reading_maps_in_explicit_features():
+    """lem-reading-maps: J_X is the matrix of the centred features over √n."""
+    x, y, z = triples()
+    k = Polynomial(2)
+    Jx, Jy = ((F - F.mean(axis=0)) / 5 for F in (polynomial_features(v, 2) for v in (x, y)))
+    assert np.sum(Jx**2) <= np.mean(k.diag(x))
+    C = cross_covariance(k, k, x, y)
+    assert np.allclose(C.values(x, y), polynomial_features(x, 2) @ Jx.T @ Jy
+                       @ polynomial_features(y, 2).T)
+    S, adjoint = (conditional_covariance(k, k, k, *v, z, 0.1) for v in ((x, y), (y, x)))
+    assert np.allclose(S.adjoint().values(y, x), adjoint.values(y, x))
+
+
+def test_characteristic_kernels_and_constants_give_all_functions():
+    """lem-characteristic-dense: on a finite set the span of k_z and 1 has every function."""
+    z = np.arange(4.0)
+    for k in (Delta(), Gaussian(2.0), Laplace(0.5), Polynomial(3)):
+        assert is_characteristic(k, z)
+        assert np.linalg.matrix_rank(np.column_stack([k(z), np.ones(4)])) == 4
+    assert not is_characteristic(Polynomial(2), z)
+    assert np.linalg.matrix_rank(np.column_stack([Polynomial(2)(z), np.ones(4)])) == 3
 
 
 def test_regularised_operators_approach_the_table_of_the_population():
