@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 36b9ef9ea3662ee3
+# Cells: 81e314c9a45c4c7c
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -73,11 +73,13 @@ def _triples(kx, ky, kz, X, Y, Z, at_least=1):
     """The maps Φ, Ψ and Θ of triples, at least so many."""
     maps = [Features(kx, X, "X", "kx"), Features(ky, Y, "Y", "ky"),
             Features(kz, Z, "Z", "kz")]
-    for Psi in maps:
-        if len(Psi) != len(maps[0]) or len(Psi) < at_least:
-            raise ValueError(f"{Psi.name} must hold as many points as X "
-                             f"({len(maps[0])}), at least {at_least}, got "
-                             f"{len(Psi)}")
+    n = len(maps[0])
+    if n < at_least:
+        raise ValueError(f"X must hold at least {at_least} points, got {n}")
+    for Psi in maps[1:]:
+        if len(Psi) != n:
+            raise ValueError(f"{Psi.name} must have as many points as X "
+                             f"({n}), got {len(Psi)}")
     return maps
 
 
@@ -242,9 +244,9 @@ def _regression(Theta, lam):
     U, d = U[:, :n - 1], root[:n - 1] ** 2  # the last of n: constants
     ratio = 1e-10 * trace or 1.0            # less is lost in rounding
     if lam is not None:
-        ratio = n * check.positive(lam, "lam") / c
+        ratio = check.number(n * check.positive(lam, "lam") / c, "n lam")
         if not trace < 1e12 * ratio:
-            raise ValueError(f"lam must be larger: {lam:g} is lost in the "
+            raise ValueError(f"lam must be larger: {lam} is lost in the "
                              "rounding errors of kz")
     elif _freedom(d, ratio, n) < n / 2:
         ends = math.log(ratio), math.log(1e3 * n * d.max())
