@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 81e314c9a45c4c7c
+# Cells: 411cbe69c0d22b76
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -69,6 +69,7 @@ def conditional_covariance(kx: Kernel, ky: Kernel, kz: Kernel, X, Y, Z,
     return Sxy - Sxz @ regularised_solve(Szz, Szy, lam)
 
 
+# %% [3] The conditional covariance operator
 def _triples(kx, ky, kz, X, Y, Z, at_least=1):
     """The maps Φ, Ψ and Θ of triples, at least so many."""
     maps = [Features(kx, X, "X", "kx"), Features(ky, Y, "Y", "ky"),
@@ -83,7 +84,7 @@ def _triples(kx, ky, kz, X, Y, Z, at_least=1):
     return maps
 
 
-# %% [3] Gram matrices
+# %% [4] Gram matrices
 def conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
     """The squared norm of the conditional covariance operator, from
     Gram matrices (:prf:ref:`thm-conditional-gram`).
@@ -116,7 +117,7 @@ def conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
     return _squared_norm(RA, RB, bound) / len(A) ** 2
 
 
-# %% [4] Gram matrices
+# %% [5] Gram matrices
 def normalised_conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
     """The squared norm of the normalised conditional covariance operator
     (:prf:ref:`thm-normalised-operator`, :prf:ref:`thm-conditional-gram`).
@@ -152,7 +153,7 @@ def normalised_conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
     return _squared_norm(RNx, RNy, len(A))
 
 
-# %% [5] Gram matrices
+# %% [6] Gram matrices
 def _centred(**grams):
     """The centred Gram matrices, checked under their names."""
     n = len(check.real_array(grams["Kx"], "Kx", 2))
@@ -178,7 +179,7 @@ def _squared_norm(A, B, bound):
     return max(value, 0.0)
 
 
-# %% [6] A test
+# %% [7] A test
 def _null(M, fit, *grams):
     """For the sum of B * M, for each B = S L S: estimates of its mean
     and variance under the hypothesis (:prf:ref:`thm-ci-null`)."""
@@ -202,15 +203,14 @@ def _gamma_tail(total, mean, variance):
                            max(total, 0.0) * mean / variance))
 
 
-# %% [7] Fine print
+# %% [8] Fine print
 def _centred_factor(Phi):
     """c, a centred factor of the Gram matrix of k / c, and the trace of
     that matrix before centring, all with moved features."""
     c, Phi = moved(Phi)[0].unit()
     K = Phi.gram()
-    L, pivots, rank, _ = dpstrf(K, lower=1)
-    F = np.empty((len(K), max(rank, 1)))
-    F[pivots - 1] = np.tril(L)[:, :F.shape[1]]
+    L, pivots, rank, _ = dpstrf(K.T, lower=1)
+    F = np.tril(L[:, :max(rank, 1)])[np.argsort(pivots)]
     if (K.diagonal() - np.sum(F * F, axis=1)).min() < -1e-8:
         raise ValueError(f"{Phi.kernel_name} must be positive definite, "
                          "but its Gram matrix is not")
@@ -235,7 +235,7 @@ class _Fit(NamedTuple):
     share: float            # of n - 1, that the eigenvalues fill
 
 
-# %% [8] Fine print
+# %% [9] Fine print
 def _regression(Theta, lam):
     """The regression on Z, for a given λ or by default."""
     c, F, trace = _centred_factor(Theta)
@@ -276,7 +276,7 @@ def _residual_gram(Phi, fit):
     return P @ P.T / unit, unit * c
 
 
-# %% [9] Fine print
+# %% [10] Fine print
 def _probe(w):
     """Gram matrix of functions of Z that are finer than those of w."""
     size = np.sqrt(w.diagonal())
@@ -328,7 +328,7 @@ def _objection(w, Z, fit, residuals, moments):
     return ""
 
 
-# %% [10] The test as a function
+# %% [11] The test as a function
 @dataclass(frozen=True)
 class ConditionalTest(GammaTest):
     """What `conditional_independence_test` has found.
@@ -352,7 +352,7 @@ class ConditionalTest(GammaTest):
     undecided: str
 
 
-# %% [11] The test as a function
+# %% [12] The test as a function
 def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
                                   X, Y, Z, *, lam: float | None = None
                                   ) -> ConditionalTest:
