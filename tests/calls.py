@@ -1,7 +1,8 @@
 """A small valid call of every public callable, for the tests that look at all.
 
-A key is a function, a class or a method; a word behind it tells two calls of
-one callable apart. The arguments are data only, so that a test can spoil one.
+A key is a function, a class or a method; a word behind a colon tells
+two calls of one callable apart. The arguments are data, so that a test can
+spoil one.
 """
 
 import functools
@@ -27,6 +28,7 @@ T = T[:3]
 y, w = _RNG.normal(size=8), np.full(8, 1 / 8)
 LABELS = np.array([1.0, -1, 1, 1, -1, -1, 1, -1])
 SIGNAL = np.sin(np.arange(8.0))
+LINE = SIGNAL[:, None]
 k, l = Gaussian(1.0), Gaussian(2.0)
 K, L, M = k(X), l(Y), k(Z)
 f, g = RKHSFunction(k, X, y), RKHSFunction(l, Y, w)
@@ -119,7 +121,7 @@ GOOD = {
     "Sinc": dict(width=1.0),
     "Sum": dict(first=k, second=l),
     "Taylor": dict(coefficients=[1.0, 0.5]),
-    "Taylor series": dict(coefficients=halves),
+    "Taylor:series": dict(coefficients=halves),
     "TensorProduct": dict(first=k, second=l),
     "as_kernel": dict(kernel=k),
     "gaussian_bumps": dict(X=X, T=T, sigma=1.0),
@@ -134,7 +136,7 @@ GOOD = {
     "substrings": dict(p=2),
     "words": dict(document="to be or not to be"),
     # moore_aronszajn
-    "Features": dict(kernel=k, points=X),
+    "Features": dict(kernel=k, points=X, name="points"),
     "Features.dot": dict(W=w[:3], other=PSI),
     "Features.gram": dict(other=PSI),
     "Features.joined": dict(other=PSI),
@@ -153,13 +155,13 @@ GOOD = {
     "project": dict(f=f, X=T),
     # mercer
     "Eigensystem.coefficients": dict(f=one),
-    "Eigensystem.features": dict(T=SIGNAL),
+    "Eigensystem.features": dict(T=T),
     "FourierKernel": dict(coefficients=[1.0, 0.5]),
-    "FourierKernel series": dict(coefficients=halves, degree=3),
+    "FourierKernel:series": dict(coefficients=halves, degree=3),
     "FourierKernel.spectrum": dict(degree=2),
     "JacobiTheta": dict(sigma=1.0),
     "JacobiTheta.spectrum": dict(degree=2),
-    "eigensystem": dict(kernel=k, nodes=SIGNAL, weights=w, n_components=2),
+    "eigensystem": dict(kernel=k, nodes=X, weights=w, n_components=2),
     "fourier_coefficients": dict(f=np.cos, degree=2, n_points=8),
     "fourier_eigensystem": dict(kernel=rkhs_lit.JacobiTheta(1.0), degree=2),
     "hermite_eigensystem": dict(sigma=1.0, width=1.0, n_components=2),
@@ -182,13 +184,13 @@ GOOD = {
     "Loss.__call__": dict(y=y, z=w),
     "duality_gap": dict(f=f, y=y, loss="squared", lam=0.1),
     "minimize_risk": dict(**FIT, loss="squared", lam=0.1),
-    "minimize_risk hinge": dict(kernel=k, X=X, y=LABELS, loss=Loss("hinge"), lam=0.1),
+    "minimize_risk:hinge": dict(kernel=k, X=X, y=LABELS, loss=Loss("hinge"), lam=0.1),
     "regularised_risk": dict(f=f, X=X, y=y, loss="squared", lam=0.1),
     # ridge
     "RidgePath.__call__": dict(T=T),
     "RidgePath.function": dict(j=0),
     "cross_validate": dict(kernels=[k, l], X=X, y=y, lams=GRID, folds=2, test=2, rng=0),
-    "cross_validate folds": dict(kernels=k, X=X, y=y, lams=GRID, folds=FOLDS),
+    "cross_validate:folds": dict(kernels=[k], X=X, y=y, lams=GRID, folds=FOLDS),
     "degrees_of_freedom": dict(kernel=k, X=X, lam=0.1),
     "gaussian_derivative": dict(X=X, sigma=1.0),
     "gp_posterior": dict(**FIT, noise=0.1, T=T),
@@ -215,7 +217,7 @@ GOOD = {
         P=np.eye(2), q=[0.0, -3.0], A=[[1.0, 1.0]], b=[1.0], lower=[0.0, 0.0],
         upper=[2.0, 2.0], C=[[1.0, -1.0]], c=[1.0],
     ),
-    "solve_qp factor": dict(P=None, q=[0.0, -3.0], lower=0.0, factor=np.eye(2)),
+    "solve_qp:factor": dict(P=None, q=[0.0, -3.0], lower=0.0, factor=np.eye(2)),
     # svm
     "SVM.decision": dict(T=T),
     "SVM.predict": dict(T=T),
@@ -293,7 +295,7 @@ GOOD = {
     # filtering
     "Filtered.expectation": dict(g=f),
     "KernelBayesFilter": dict(k=k, l=l, **RECORDING),
-    "KernelBayesFilter jumps": dict(k=k, l=l, **RECORDING, next_states=Z),
+    "KernelBayesFilter:jumps": dict(k=k, l=l, **RECORDING, next_states=Z),
     "KernelBayesFilter.filter": dict(ys=T, previous=f),
     "KernelBayesFilter.predict": dict(f=f),
     "KernelBayesFilter.retune": dict(lam=0.2, eps=0.2),
@@ -335,18 +337,22 @@ ABSTRACT = {
 # Kernels on points that are not vectors -> such points.
 POINTS = {
     "FeatureKernel": ["a cat", "a dog", "a cat and a dog"],
-    "FourierKernel": SIGNAL,
-    "FourierKernel series": SIGNAL,
-    "JacobiTheta": SIGNAL,
-    "Taylor series": 0.1 * X,
+    "FourierKernel": LINE,
+    "FourierKernel:series": LINE,
+    "JacobiTheta": LINE,
+    "Taylor:series": 0.1 * X,
     "TensorProduct": Pairs(X, Y),
 }
-for _name in [*GOOD]:
-    _found = getattr(rkhs_lit, _name.partition(" ")[0], None)
-    if inspect.isclass(_found) and issubclass(_found, rkhs_lit.Kernel):
-        _points = POINTS.get(_name, X)
-        GOOD[f"{_name}.__call__"] = dict(X=_points, Y=_points[:3])
-        GOOD[f"{_name}.diag"] = dict(X=_points)
+KERNELS = [
+    name
+    for name in GOOD
+    if inspect.isclass(found := getattr(rkhs_lit, name.partition(":")[0], None))
+    and issubclass(found, rkhs_lit.Kernel)
+]
+for _name in KERNELS:
+    _points = POINTS.get(_name, X)
+    GOOD[f"{_name}.__call__"] = dict(X=_points, Y=_points[:2])
+    GOOD[f"{_name}.diag"] = dict(X=_points)
 
 
 def public():
@@ -380,7 +386,7 @@ def target(name):
     owner, method = parts(name)
     if method:
         return getattr(made(MADE_BY.get(owner, owner)), method)
-    return getattr(rkhs_lit, owner.partition(" ")[0])
+    return getattr(rkhs_lit, owner.partition(":")[0])
 
 
 def call(name, **changed):
