@@ -10,6 +10,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 
 import nbformat
@@ -17,7 +18,7 @@ import pytest
 import rkhs_lit
 from execute import METADATA, macros
 from nbclient import NotebookClient
-from tangle import ROOT, chapters, pages, read_notebook
+from tangle import ROOT, chapters, pages, public_names, read_notebook
 
 BOOK = ROOT / "book"
 CHAPTERS = chapters()
@@ -37,15 +38,7 @@ def none(found):
     assert not (lines := list(found)), "\n".join(lines)
 
 
-def public_names(chapter):
-    """Functions and classes without underscore that the chapter defines."""
-    code = ast.parse((ROOT / "rkhs_lit" / f"{chapter}.py").read_text("utf-8"))
-    kinds = ast.FunctionDef | ast.ClassDef
-    found = [node.name for node in code.body if isinstance(node, kinds)]
-    return [name for name in dict.fromkeys(found) if not name.startswith("_")]
-
-
-PUBLIC = {chapter: public_names(chapter) for chapter in CHAPTERS}
+PUBLIC = {name: public_names(ROOT / "rkhs_lit" / f"{name}.py")[1] for name in CHAPTERS}
 
 
 def labels_of(text):
@@ -202,13 +195,14 @@ def test_a_picture_that_was_not_drawn_again_is_found(tmp_path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     NotebookClient(notebook, kernel_name="python3").execute()
     (tmp_path / "conftest.py").write_text((BOOK / "conftest.py").read_text("utf-8"))
-    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-q"]
-    for code, passes in ((source, True), (source.replace("0,", "1, 0,"), False)):
-        notebook.cells[0].source = code
-        nbformat.write(notebook, tmp_path / "figure.ipynb")
-        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert (run.returncode == 0) is passes, run.stdout
-        assert passes or "The stored picture is not" in run.stdout
+    nbformat.write(notebook, tmp_path / "same.ipynb")
+    notebook.cells[0].source = source.replace("0,", "1, 0,")
+    nbformat.write(notebook, tmp_path / "other.ipynb")
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-v"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert re.search(r"same.*::Cell 0 PASSED", run.stdout), run.stdout
+    assert re.search(r"other.*::Cell 0 FAILED", run.stdout), run.stdout
+    assert "The stored picture is not" in run.stdout
 
 
 # Solutions
@@ -286,14 +280,32 @@ def test_chapter_imports_only_earlier_chapters(chapter):
 # Public names
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_public_names_are_exported_by_the_package(chapter):
-    module = importlib.import_module(f"rkhs_lit.{chapter}")
+def test_the_package_offers_what_the_chapters_define():
+    """Each name once, and the object itself; no more and no less."""
+    defined = [name for names in PUBLIC.values() for name in names]
+    assert sorted(defined) == rkhs_lit.__all__
     none(
-        f"rkhs_lit/__init__.py does not export {name} of rkhs_lit.{chapter}"
-        for name in PUBLIC[chapter]
-        if getattr(rkhs_lit, name, None) is not getattr(module, name)
+        f"rkhs_lit.{name} is not that of rkhs_lit.{chapter}"
+        for chapter, names in PUBLIC.items()
+        for name in names
+        if getattr(rkhs_lit, name)
+        is not getattr(importlib.import_module(f"rkhs_lit.{chapter}"), name)
     )
+
+
+def test_the_package_has_one_version_and_says_that_it_is_typed():
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        project = tomllib.load(file)
+    assert rkhs_lit.__version__ == project["project"]["version"]
+    assert project["tool"]["setuptools"]["package-data"] == {"rkhs_lit": ["py.typed"]}
+    assert (ROOT / "rkhs_lit" / "py.typed").exists()
+
+
+def test_help_lists_the_chapters_and_their_functions():
+    chapters = re.split(r"^rkhs_lit\.", rkhs_lit.__doc__, flags=re.M)[1:]
+    assert [text.partition(" ")[0] for text in chapters] == CHAPTERS
+    for text, names in zip(chapters, PUBLIC.values()):
+        assert re.findall(r"\w+", text.partition("\n")[2]) == names
 
 
 def wrong_docstrings(chapter):
@@ -425,7 +437,7 @@ def dangling(row):
             yield f"no page defines the label {label!r}"
     for name in row["function"].split():
         first, *rest = name.split(".")
-        found = getattr(rkhs_lit, first, None) if first in dir(rkhs_lit) else None
+        found = getattr(rkhs_lit, first, None) if first in rkhs_lit.__all__ else None
         for attribute in rest:
             found = getattr(found, attribute, None)
         if found is None:
