@@ -341,6 +341,48 @@ def test_the_reference_lists_the_modules_in_the_order_of_the_book():
     assert listed == CHAPTERS, f"book/api.md lists {listed}; the chapters are {CHAPTERS}"
 
 
+# Statements
+
+STATEMENT = re.compile(r"\b(?:thm|lem|prop|cor)-[\w-]*\w")
+# Those that no test cites today. Whoever writes the test takes its label out.
+UNCITED = {
+    "riesz": "cor-dense-complement lem-cauchy-first lem-closed-complete "
+    "lem-inner-continuous prop-finite-complete prop-operator-norm thm-cauchy-schwarz "
+    "thm-l2-complete",
+    "kernels": "lem-mixture",
+    "moore_aronszajn": "cor-three-notions lem-h-evaluation thm-moore-aronszajn",
+    "mercer": "lem-onb thm-spectral",
+    "bochner": "cor-spectral-density thm-scale-mixture",
+    "mean_embedding": "lem-measurable-rkhs",
+    "cross_covariance": "lem-synthesis",
+    "conditional_independence": "lem-characteristic-dense lem-reading-maps",
+}
+
+
+def cited():
+    """The statements that the tests of the chapters name."""
+    files = [ROOT / "tests" / f"test_{chapter}.py" for chapter in CHAPTERS]
+    return {label for file in files for label in STATEMENT.findall(file.read_text("utf-8"))}
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_statement_is_cited_by_a_test(name):
+    stated = {
+        label
+        for label, place in LABELS
+        if place.startswith(f"book/{name}.") and STATEMENT.fullmatch(label)
+    }
+    missing, known = stated - cited(), set(UNCITED.get(name, "").split())
+    none(
+        [f"no test cites {label}" for label in sorted(missing - known)]
+        + [f"take {label} out of UNCITED" for label in sorted(known - missing)]
+    )
+
+
+def test_statements_that_tests_cite_exist():
+    none(f"a test cites {label}, which no page states" for label in cited() - KNOWN)
+
+
 # Concordance
 
 
