@@ -6,6 +6,7 @@ the rule. The rules that concern style rather than truth are in tools/lint.py.
 
 import ast
 import csv
+import functools
 import importlib
 import re
 import subprocess
@@ -359,6 +360,7 @@ UNCITED = {
 }
 
 
+@functools.cache
 def cited():
     """The statements that the tests of the chapters name."""
     files = [ROOT / "tests" / f"test_{chapter}.py" for chapter in CHAPTERS]
