@@ -46,6 +46,7 @@ from rkhs_lit import (
     Sum,
     Taylor,
     TensorProduct,
+    as_kernel,
     as_points,
     as_sequence,
     cross_covariance,
@@ -732,7 +733,7 @@ def test_gaussian_kernel_as_an_integral(d):
     assert np.allclose(integral, Gaussian(1.1)(X), rtol=1e-11)
 
 
-@pytest.mark.parametrize("d", [3, 64, 65, 200])
+@pytest.mark.parametrize("d", [3, 7, 8, 200])
 def test_squared_distances_survive_cancellation(d, monkeypatch):
     """thm-gaussian: near duplicates far from the origin, both code paths."""
     rng = np.random.default_rng(0)
@@ -745,7 +746,10 @@ def test_squared_distances_survive_cancellation(d, monkeypatch):
     calls = []
     monkeypatch.setattr(module, "cdist", lambda *a: calls.append(1) or cdist(*a))
     squared_distances(spread, -spread[:5])
-    assert bool(calls) == (d <= 64)            # the fast path is taken
+    assert bool(calls) == (d < 8)              # the fast path is taken
+    clusters = np.repeat([[-1e3], [1e3]], 10, axis=0) + rng.normal(size=(20, d))
+    assert np.allclose(squared_distances(clusters, clusters),
+                       cdist(clusters, clusters, "sqeuclidean"), rtol=1e-9)
     assert np.allclose(squared_distances(spread, -spread[:5]),
                        cdist(spread, -spread[:5], "sqeuclidean"), rtol=1e-10)
 
@@ -1262,3 +1266,13 @@ def test_an_error_in_one_tile_ends_the_others(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         reduce_tiles(visit, lambda: 0, 256 * 20, 256 * 20)
     assert len(visited) < 40                       # of 400
+
+
+def test_what_is_no_kernel_is_refused_by_name():
+    """def-kernel, prop-sigmoid."""
+    k, s = Gaussian(1.0), Sigmoid(1.0, 0.0)
+    assert as_kernel(k) is k and as_kernel(s) is s and as_kernel(k, definite=True) is k
+    with pytest.raises(ValueError, match="^l must be a Kernel, got str"):
+        as_kernel("rbf", "l")
+    with pytest.raises(ValueError, match="^l must be positive definite, but Sigmoid"):
+        as_kernel(s, "l", definite=True)
