@@ -6,8 +6,7 @@ order of the book:
 rkhs_lit.conventions -- Conventions: what may go in, and what comes out
     PrecisionWarning, as_points, as_sequence, certain, choice, finite, flag,
     frozen, function, generator, nonnegative, number, plain_array, positive,
-    positives, real_array, same_columns, tolerance, vector, whole, width,
-    with_columns
+    positives, real_array, same_columns, tolerance, vector, whole, width
 
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
@@ -481,7 +480,6 @@ __all__ = [
     "vector",
     "whole",
     "width",
-    "with_columns",
     "witness",
     "words",
 ]

@@ -97,7 +97,6 @@ GOOD = {
     "vector": dict(values=y, name="values", n=8),
     "whole": dict(value=3, name="value"),
     "width": dict(value=1.0, name="value"),
-    "with_columns": dict(array=X, values=X),
     # riesz
     "gram_solve": dict(gram=K, values=y),
     "riesz_representer": dict(gram=K, values=y),
