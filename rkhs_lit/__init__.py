@@ -43,7 +43,7 @@ rkhs_lit.ridge -- Ridge regression: leave points out without fitting again
     smoother_matrix
 
 rkhs_lit.pca -- Kernel PCA: principal components that are functions
-    PrincipalComponents, centre, denoise, kernel_pca, preimage
+    PrincipalComponents, centre, denoise, kernel_pca, modes, preimage
 
 rkhs_lit.duality -- Duality: the price of a constraint
     QPSolution, solve_qp
@@ -431,6 +431,7 @@ __all__ = [
     "mmd2_biased",
     "mmd2_unbiased",
     "mmd_test",
+    "modes",
     "moved",
     "nonnegative",
     "norm",

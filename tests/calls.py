@@ -208,6 +208,7 @@ GOOD = {
     "PrincipalComponents.reconstruct": dict(T=T),
     "PrincipalComponents.transform": dict(T=T),
     "centre": dict(K=K),
+    "modes": dict(Phi=PHI, W=np.stack([w, w]), start=X[:2]),
     "denoise": dict(pca=PCA, T=T),
     "kernel_pca": dict(kernel=k, X=X, n_components=2),
     "preimage": dict(f=RKHSFunction(k, X, w), start=X[0]),

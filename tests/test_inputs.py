@@ -214,7 +214,7 @@ KINDS = {
     "point": "x start mean KernelBayesFilter.step.y KernelBayesFilter.update.y",
     "vector": "y z a b weights values signal phases diagonal prior_weights q "
     "null_distribution",
-    "columns": "W U V S real_array.values gram_solve.values riesz_representer.values "
+    "columns": "W U V S modes.start real_array.values gram_solve.values riesz_representer.values "
     "solve_qp.A solve_qp.C solve_qp.factor RKHSOperator.weights hsic_unmix.start",
     "computed": "finite.values",
     "labels": "minimize_risk:hinge.y nu_svm.y svm.y",
@@ -288,24 +288,23 @@ KNOWN = [
         "KernelBayesFilter.retune.lam",
     ),
     (
-        "nan inf minus_inf huge none_inside text_inside list_inside complex texts "
-        "cube",
-        "eigensystem.nodes integral_operator.nodes minimize_risk.X "
-        "minimize_risk:hinge.X",
+        "object text dict number array function kind kernel",
+        "Features.dot.other Features.gram.other Features.tile.other",
     ),
     (
         "array",
-        "kernel_pca.solver KernelBayesFilter.estimate "
-        "KernelBayesFilter:jumps.estimate validate_filter.estimate",
-    ),
-    (
-        "object text dict number array function kind kernel",
-        "Features.dot.other Features.gram.other Features.tile.other",
+        "KernelBayesFilter.estimate KernelBayesFilter:jumps.estimate "
+        "validate_filter.estimate",
     ),
     ("huge", "reduce_tiles.n reduce_tiles.m"),
     (
         "none object text dict number array function kind kernel",
         "Features.joined.other moved.Phi",
+    ),
+    (
+        "nan inf minus_inf huge none_inside text_inside list_inside complex texts "
+        "cube",
+        "eigensystem.nodes integral_operator.nodes",
     ),
     (
         "none object text dict nan inf minus_inf huge none_inside text_inside "
@@ -352,6 +351,7 @@ KNOWN = [
     ("tiny", "Matern.nu"),
     ("dict", "log_marginal_likelihood.derivatives"),
     ("object text one nan list array", "log_marginal_likelihood.return_gradient"),
+    ("list_inside", "preimage.start"),
     ("lopsided", "split_statistics.K"),
 ]
 # One cause of many: the error that `as_sequence` has for a sparse matrix.
