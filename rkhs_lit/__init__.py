@@ -40,7 +40,7 @@ rkhs_lit.ridge -- Ridge regression: leave points out without fitting again
     CrossValidation, RidgePath, cross_validate, degrees_of_freedom,
     gaussian_derivative, gp_posterior, leave_fold_out, leave_one_out,
     log_marginal_likelihood, ridge, ridge_factor, ridge_path, ridge_spectrum,
-    smoother_matrix
+    smoother_matrix, split_folds
 
 rkhs_lit.pca -- Kernel PCA: principal components that are functions
     PrincipalComponents, centre, denoise, kernel_pca, modes, preimage
@@ -53,15 +53,15 @@ rkhs_lit.svm -- Support vector machines: the widest street between two classes
 
 rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     Characteristic, GaussianEmbedding, embedding_distance, embedding_error,
-    embedding_inner, is_characteristic, mean_embedding
+    embedding_inner, is_characteristic, mean_embedding, moved
 
 rkhs_lit.mmd -- MMD: the distance between two distributions
     PermutationTest, median_heuristic, mmd2_biased, mmd2_unbiased, mmd_test,
-    moved, permutation_pvalue, split_statistics, witness
+    permutation_pvalue, split_statistics, witness
 
 rkhs_lit.cross_covariance -- Cross-covariance: one operator for all covariances
-    LowRank, RKHSOperator, cross_covariance, hs_inner, hs_norm, lanczos,
-    op_norm, operator_core, regularised_solve, tensor
+    LowRank, RKHSOperator, cross_covariance, hs_inner, hs_norm, is_constant,
+    lanczos, op_norm, operator_core, regularised_solve, tensor
 
 rkhs_lit.coco -- COCO: the two functions that covary most
     ConstrainedCovariance, coco, coco_test
@@ -69,7 +69,7 @@ rkhs_lit.coco -- COCO: the two functions that covary most
 rkhs_lit.hsic -- HSIC: one number for dependence
     FeatureSelection, GammaTest, Unmixing, balanced_labels, hsic, hsic_biased,
     hsic_gamma_test, hsic_gaussian, hsic_null_moments, hsic_test,
-    hsic_unbiased, hsic_unmix, select_features
+    hsic_unbiased, hsic_unmix, select_features, tile_sums
 
 rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
     ConditionalTest, conditional_covariance, conditional_hsic,
@@ -417,6 +417,7 @@ __all__ = [
     "integral_operator",
     "interpolate",
     "is_characteristic",
+    "is_constant",
     "is_positive_definite",
     "kernel_bayes_rule",
     "kernel_chain_rule",
@@ -474,11 +475,13 @@ __all__ = [
     "spectral_inner",
     "spectral_norm",
     "spectral_sample",
+    "split_folds",
     "split_statistics",
     "squared_distances",
     "substrings",
     "svm",
     "tensor",
+    "tile_sums",
     "tolerance",
     "validate_bayes_rule",
     "validate_filter",
