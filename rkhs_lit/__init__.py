@@ -66,7 +66,6 @@ from rkhs_lit.conventions import (
     vector,
     whole,
     width,
-    with_columns,
 )
 from rkhs_lit.cross_covariance import (
     LowRank,

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9b62fab6611a40fe
+# Cells: ea46bed6adbd69bd
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -15,11 +15,8 @@ import numpy as np
 
 
 # %% [2] Numbers
-def _as_float(value):
-    try:
-        return float(value) if isinstance(value, Real) else np.nan
-    except OverflowError:                # of a whole number or a fraction
-        return np.inf if value > 0 else -np.inf
+MAX = float(np.finfo(float).max)
+TINY = 5e-324                            # the least positive float
 
 
 def _refuse(value, name, wanted):
@@ -32,25 +29,26 @@ def _refuse(value, name, wanted):
     raise ValueError(f"{name} must be {wanted}, got {shown}")
 
 
-# %% [3] Numbers
-def number(value, name: str) -> float:
-    """A finite number as a float (:prf:ref:`def-numbers`).
+def number(value, name: str, wanted: str = "a finite number",
+           low: float = -MAX, high: float = MAX) -> float:
+    """A number between two bounds as a float (:prf:ref:`def-numbers`).
 
     >>> number(np.uint8(20), "sigma") ** 2
     400.0
     """
-    x = _as_float(value)
-    if not np.isfinite(x):
-        _refuse(value, name, "a finite number")
+    try:
+        x = float(value) if isinstance(value, Real) else np.nan
+    except OverflowError:                # of a whole number or a fraction
+        x = np.nan
+    if not low <= x <= high:
+        _refuse(value, name, wanted)
     return x
 
 
+# %% [3] Numbers
 def nonnegative(value, name: str, why: str = "") -> float:
     """A finite number x >= 0 as a float (:prf:ref:`def-numbers`)."""
-    x = _as_float(value)
-    if not 0 <= x < np.inf:
-        _refuse(value, name, "a finite nonnegative number" + why)
-    return x
+    return number(value, name, "a finite nonnegative number" + why, 0.0)
 
 
 def positive(value, name: str, why: str = "", *,
@@ -59,19 +57,15 @@ def positive(value, name: str, why: str = "", *,
 
     With ``infinite=True`` it may also be ``np.inf`` itself.
     """
-    x = _as_float(value)
-    if not (0 < x < np.inf or (infinite and x == value == np.inf)):
-        _refuse(value, name, "a positive number" + why)
-    return x
+    return number(value, name, "a positive number" + why, TINY,
+                  np.inf if infinite else MAX)
 
 
 # %% [4] Numbers
 def width(value, name: str) -> float:
     """A number x > 0 whose square is one too (:prf:ref:`def-numbers`)."""
-    x = _as_float(value)
-    if not (0 < x and 0 < x * x < np.inf):
-        _refuse(value, name, "a positive number, and so its square")
-    return x
+    return number(value, name, "a positive number, and so its square",
+                  2.0**-537, MAX**0.5)
 
 
 def tolerance(value, name: str = "tol", *, zero: bool = False) -> float:
@@ -79,10 +73,8 @@ def tolerance(value, name: str = "tol", *, zero: bool = False) -> float:
 
     Zero itself is refused unless ``zero=True``; 1 always is.
     """
-    x = _as_float(value)
-    if not (0 < x < 1 or (zero and x == 0)):
-        _refuse(value, name, "a number between 0 and 1")
-    return x
+    return number(value, name, "a number between 0 and 1",
+                  0.0 if zero else TINY, 1 - 2.0**-53)
 
 
 def whole(value, name: str, least: int = 0) -> int:
@@ -91,9 +83,9 @@ def whole(value, name: str, least: int = 0) -> int:
     >>> whole(3.0, "degree")
     3
     """
-    x = _as_float(value)
-    if not (x.is_integer() and x >= least):
-        _refuse(value, name, f"a whole number of at least {least}")
+    wanted = f"a whole number of at least {least}"
+    if not number(value, name, wanted, least).is_integer():
+        _refuse(value, name, wanted)
     return int(value)
 
 
@@ -134,54 +126,20 @@ def generator(rng, name: str = "rng") -> np.random.Generator:
 
 
 # %% [7] Points and arrays
-class _Named(np.ndarray):
-    """Rows of a data frame, which remember the names of its columns.
-    What is computed from them is a plain array."""
-
-    columns = None
-
-    def __array_finalize__(self, other):
-        self.columns = getattr(other, "columns", None)
-
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **how):
-        def plain(arrays):
-            return [a.view(np.ndarray) if isinstance(a, _Named) else a
-                    for a in arrays]
-
-        if out is not None:
-            how["out"] = tuple(plain(out))
-        return getattr(ufunc, method)(*plain(inputs), **how)
-
-
-def _columns(values):
-    columns = getattr(values, "columns", None)
-    named = columns is not None and all(isinstance(c, str) for c in columns)
-    return tuple(columns) if named else None
-
-
-def with_columns(array: np.ndarray, values) -> np.ndarray:
-    """The array, with the names of the columns of the data frame (or
-    array with names) `values` (:prf:ref:`def-points`)."""
-    if array.ndim == 2 and (columns := _columns(values)):
-        array = array.view(_Named)
-        array.columns = columns
-    return array
-
-
 def same_columns(X, Y) -> None:
-    """Refuse two data frames whose columns differ in name or order
-    (:prf:ref:`def-points`)."""
-    ours, theirs = _columns(X), _columns(Y)
-    if ours and theirs and ours != theirs:
+    """Refuse two data frames, or other points with names in ``columns``,
+    whose names differ (:prf:ref:`def-points`)."""
+    ours, theirs = (getattr(Z, "columns", None) for Z in (X, Y))
+    if ours is not None and theirs is not None and (
+            tuple(ours) != tuple(theirs)):
         raise ValueError("points must have the same columns in the same "
-                         f"order, got {ours} and {theirs}")
+                         f"order, got {(*ours,)} and {(*theirs,)}")
 
 
-# %% [8] Points and arrays
 def _masked(values):
     if isinstance(values, (list, tuple)):
-        return any(_masked(value) for value in values)
-    return np.ma.is_masked(values)
+        return any(map(_masked, values))
+    return isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
 
 
 def plain_array(values, name: str) -> np.ndarray:
@@ -198,60 +156,17 @@ def plain_array(values, name: str) -> np.ndarray:
     if _masked(values):
         raise ValueError(f"{name} must not have masked entries")
     try:
-        array = with_columns(np.asarray(values), values)
+        array = np.asarray(values)
+        real = array.dtype == object and all(isinstance(x, Real)
+                                             for x in array.flat)
+        return array.astype(float) if real else array
+    except OverflowError:
+        raise ValueError(f"{name} must be finite") from None
     except ValueError:
         raise ValueError(f"{name} must have rows of one length") from None
-    if array.dtype == object and all(isinstance(x, Real)
-                                     for x in array.flat):
-        floats = np.reshape([*map(_as_float, array.flat)], array.shape)
-        array = with_columns(floats, array)
-    return array
 
 
-def _floats(values, name, wanted="real numbers"):
-    array = plain_array(values, name)
-    if array.dtype.kind not in "biuf":
-        kinds = getattr(values, "dtypes", {})     # of a data frame
-        text = [str(column) for column in getattr(values, "columns", ())
-                if kinds[column].kind not in "biuf"]
-        column = f", but column {text[0]!r} does not" if text else ""
-        raise ValueError(f"{name} must hold {wanted}{column}")
-    with np.errstate(over="ignore"):     # of numbers longer than a float
-        return array.astype(float, copy=False)
-
-
-# %% [9] Points and arrays
-def real_array(values, name: str, ndim: int | None = None) -> np.ndarray:
-    """Finite real numbers as an array of floats (:prf:ref:`def-points`).
-
-    Parameters
-    ----------
-    values : array_like
-        Not empty, not masked, not sparse.
-    name : str
-        What an error message calls the argument.
-    ndim : int, optional
-        The number of axes that the array must have.
-
-    Returns
-    -------
-    array of floats
-        `values` itself where it is one: make a copy before you write.
-    """
-    array = _floats(values, name)
-    if ndim is not None and array.ndim != ndim:
-        raise ValueError(f"{name} must have {ndim} axes, got shape "
-                         f"{array.shape}")
-    if array.size == 0:
-        raise ValueError(f"{name} must not be empty, got shape "
-                         f"{array.shape}")
-    if not np.isfinite(array).all():
-        place = np.argwhere(~np.isfinite(array)).tolist()[0]
-        raise ValueError(f"{name} must be finite, but entry {place} is not")
-    return array
-
-
-# %% [10] Points and arrays
+# %% [8] Points and arrays
 def as_points(X, name: str = "X") -> np.ndarray:
     """Points of R^d as rows of a float array (:prf:ref:`def-points`).
 
@@ -265,21 +180,48 @@ def as_points(X, name: str = "X") -> np.ndarray:
     Returns
     -------
     (n, d) array
-        Finite floats, at least one row.
+        Finite floats, at least one row; `X` itself where it is that.
     """
-    points = _floats(X, name, "real numbers, one point a row")
+    points = X
+    if type(X) is not np.ndarray or X.dtype != float:
+        points = plain_array(X, name)
+        if points.ndim == 0:
+            raise ValueError(f"{name} must be a sequence of points: write "
+                             f"[{name}] for a single one")
+        if points.dtype.kind not in "biuf":
+            kinds = getattr(X, "dtypes", {})      # of a data frame
+            text = [column for column in getattr(X, "columns", ())
+                    if kinds[column].kind not in "biuf"]
+            column = f", but column {text[0]!r} does not" if text else ""
+            raise ValueError(f"{name} must hold real numbers, one point a "
+                             f"row{column}")
+        with np.errstate(over="ignore"):          # numbers of 16 bytes
+            points = points.astype(float, copy=False)
     if points.ndim == 1:
         points = points[:, None]
     if points.ndim != 2 or points.size == 0:
-        raise ValueError(f"{name} must be an (n, d) array with at least "
-                         f"one point, got shape {np.shape(X)}")
+        raise ValueError(f"{name} must hold at least one point, in an "
+                         f"(n, d) array, got shape {np.shape(X)}")
     if not np.isfinite(points).all():
         row = np.flatnonzero(~np.isfinite(points).all(axis=1))[0]
         raise ValueError(f"{name} must be finite, but row {row} is not")
     return points
 
 
-# %% [11] Points and arrays
+def real_array(values, name: str, ndim: int | None = None) -> np.ndarray:
+    """Finite numbers as an array of floats with at most two axes, or with
+    `ndim` (:prf:ref:`def-points`)."""
+    array = plain_array(values, name)
+    if array.ndim not in ((0, 1, 2) if ndim is None else (ndim,)):
+        raise ValueError(f"{name} must have {ndim or '1 or 2'} axes, got "
+                         f"shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape "
+                         f"{array.shape}")
+    return as_points(np.atleast_1d(array), name).reshape(array.shape)
+
+
+# %% [9] Points and arrays
 def as_sequence(X, name: str = "X"):
     """Points of any kind, checked to be a sequence that can be sliced
     (:prf:ref:`def-points`).
@@ -296,21 +238,20 @@ def as_sequence(X, name: str = "X"):
     sequence
         `X` itself, or an array or a list of its elements.
     """
-    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
+    if (isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__")
+            or (isinstance(X, np.ndarray) and X.ndim == 0)):
         raise ValueError(f"{name} must be a sequence of points, got a "
-                         f"single {type(X).__name__}")
-    if isinstance(X, np.ndarray) and X.ndim == 0:
-        raise ValueError(f"{name} must be a sequence, got a scalar")
+                         f"single {type(X).__name__}: write [{name}]")
     if len(X) == 0:
         raise ValueError(f"{name} must hold at least one point")
+    if hasattr(X, "__array__"):          # also a data frame or a column
+        return plain_array(X, name)
     if _masked(X):
         raise ValueError(f"{name} must not have masked entries")
-    if hasattr(X, "__array__"):      # a data frame or a column of one,
-        return with_columns(np.asarray(X), X)    # indexed by its labels
     return X if hasattr(X, "__getitem__") else list(X)
 
 
-# %% [12] Points and arrays
+# %% [10] Points and arrays
 def frozen(array) -> np.ndarray:
     """A copy that cannot be written to (:prf:ref:`def-points`)."""
     array = np.array(array)
@@ -321,12 +262,13 @@ def frozen(array) -> np.ndarray:
 def vector(values, name: str, n: int | None = None) -> np.ndarray:
     """One number for each of n points, read-only
     (:prf:ref:`def-points`)."""
-    column = as_points(values, name)
+    column = np.array(as_points(values, name)[:, 0])
     if np.ndim(values) != 1 or len(column) != (n or len(column)):
         many = "" if n is None else f" for each of {n} points"
         raise ValueError(f"{name} must be one number{many}, got shape "
                          f"{np.shape(values)}")
-    return frozen(column[:, 0])
+    column.setflags(write=False)
+    return column
 
 
 def positives(values, name: str) -> np.ndarray:
@@ -339,16 +281,16 @@ def positives(values, name: str) -> np.ndarray:
     return frozen(array[:, 0])
 
 
-# %% [13] Errors, results and records
+# %% [11] Errors, results and records
 def finite(values, name: str):
     """The values themselves, if all are finite (:prf:ref:`def-points`)."""
     if not np.isfinite(values).all():
-        raise ValueError(f"{name} gave a value that is not finite: the "
-                         "points are too large for it")
+        raise ValueError(f"{name} gave a value that is not finite: it "
+                         "overflows, the points are too large for it")
     return values
 
 
-# %% [14] How many digits to believe
+# %% [12] How many digits to believe
 class PrecisionWarning(RuntimeWarning):
     """No digit of an answer is certain (:prf:ref:`def-precision`)."""
 

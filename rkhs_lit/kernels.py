@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 3cc46b793c672046
+# Cells: 23331b8e5c3af9cb
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -12,12 +12,11 @@ import operator
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import (combinations_with_replacement, islice, product,
-                       takewhile)
-from numbers import Real
+from itertools import combinations_with_replacement, islice, product
+from numbers import Integral, Real
 from threading import Event
 
 import numpy as np
@@ -151,14 +150,65 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
 
 
 # %% [6] The type `Kernel`
-class _Algebra:
+TILE = 256
+
+
+class Kernel:
+    """A function k(x, y) of two points (:prf:ref:`def-kernel`).
+
+    ``k(X)`` and ``k(X, Y)`` are Gram matrices, ``k.diag(X)`` is the
+    diagonal. New kernels come by ``k + l``, ``c * k`` with c >= 0,
+    ``k * l`` and ``k ** m``. A subclass defines ``_gram(X, Y)``, and
+    for speed ``_diag(X)``, for points that ``_prepare`` has checked.
+    """
+
+    #: False for a function that is not known to be a kernel.
+    positive_definite = True
     # NumPy numbers must leave ``c * k`` to this class.
     __array_ufunc__ = None
 
+    def __call__(self, X, Y=None) -> np.ndarray:
+        X, Z = _prepared(self, X, Y)
+        Y = X if Z is None else Z
+        if max(len(X), len(Y)) <= TILE:
+            return self._block(X, Y)
+        K = np.empty((len(X), len(Y)))
+
+        def fill(total, i, j):
+            K[i, j] = self._block(X[i], Y[j])
+            if Z is None:
+                K[j, i] = K[i, j].T
+
+        reduce_tiles(fill, lambda: 0, len(X), Z if Z is None else len(Y))
+        return K
+
+    def diag(self, X) -> np.ndarray:
+        """The numbers k(x, x), without the Gram matrix."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check.finite(self._diag(self._prepare(X, "X")),
+                                "the kernel")
+
+    _prepare = staticmethod(as_sequence)
+
+    def _gram(self, X, Y) -> np.ndarray:
+        raise NotImplementedError
+
+    def _diag(self, X) -> np.ndarray:
+        return np.array([self._gram(X[i:i + 1], X[i:i + 1])[0, 0]
+                         for i in range(len(X))])
+
+    def _block(self, X, Y):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check.finite(self._gram(X, Y), "the kernel")
+
+    def _about(self, *samples):
+        """A kernel with these features less one fixed vector, which the
+        samples are near to; the kernel itself if none is known."""
+        return self
+
     def __add__(self, other):
-        if not isinstance(other, Kernel):
-            return NotImplemented
-        return Sum(self, other)
+        return Sum(self, other) if isinstance(other, Kernel) else (
+            NotImplemented)
 
     def __radd__(self, other):
         # sum([k1, k2]) starts from 0.
@@ -166,9 +216,8 @@ class _Algebra:
             NotImplemented)
 
     def __mul__(self, other):
-        if isinstance(other, Kernel):
-            return Product(self, other)
-        return Scaled(other, self)
+        return Product(self, other) if isinstance(other, Kernel) else (
+            Scaled(other, self))
 
     __rmul__ = __mul__
 
@@ -181,83 +230,38 @@ class _Algebra:
                          "with is_positive_definite")
 
 
+def _prepared(kernel, X, Y):
+    """Both lists of points, checked; Y is None for a symmetric matrix."""
+    check.same_columns(X, Y)
+    A = kernel._prepare(X, "X")
+    if Y is None or Y is X:
+        return A, None
+    B = kernel._prepare(Y, "Y")
+    d, e = (getattr(Z, "shape", ())[1:] for Z in (A, B))
+    if d != e:
+        raise ValueError(f"Y must have points in dimension {d[0]} like X, "
+                         f"got dimension {e[0]}")
+    return A, B
+
+
 # %% [7] The type `Kernel`
-TILE = 256
-
-
-class Kernel(_Algebra):
-    """A function k(x, y) of two points (:prf:ref:`def-kernel`).
-
-    ``k(X)`` and ``k(X, Y)`` are Gram matrices, ``k.diag(X)`` is the
-    diagonal. New kernels come by ``k + l``, ``c * k`` with c >= 0,
-    ``k * l`` and ``k ** m``. A subclass defines ``_gram(X, Y)``, and
-    for speed ``_diag(X)``, for points that ``_prepare`` has checked.
-    """
-
-    #: False for a function that is not known to be a kernel.
-    positive_definite = True
-
-    def __call__(self, X, Y=None) -> np.ndarray:
-        mirrored = Y is None or Y is X
-        check.same_columns(X, Y)
-        X = self._prepare(X, "X")
-        Y = X if mirrored else self._prepare(Y, "Y")
-        if max(n := len(X), m := len(Y)) <= TILE:
-            return self._block(X, Y)
-        K = np.empty((n, m))
-
-        def fill(total, i, j):
-            K[i, j] = self._block(X[i], Y[j])
-            if mirrored:
-                K[j, i] = K[i, j].T
-
-        reduce_tiles(fill, lambda: 0, n, None if mirrored else m)
-        return K
-
-    def diag(self, X) -> np.ndarray:
-        """The numbers k(x, x), without the Gram matrix."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return check.finite(self._diag(self._prepare(X, "X")),
-                                "the kernel")
-
-    def _block(self, X, Y):
-        with np.errstate(over="ignore", invalid="ignore"):
-            return check.finite(self._gram(X, Y), "the kernel")
-
-    def _prepare(self, X, name):
-        return as_sequence(X, name)
-
-    def _about(self, *samples):
-        """A kernel with these features less one fixed vector, which the
-        samples are near to; the kernel itself if none is known."""
-        return self
-
-    def _gram(self, X, Y) -> np.ndarray:
-        raise NotImplementedError
-
-    def _diag(self, X) -> np.ndarray:
-        return np.array([self._gram(X[i:i + 1], X[i:i + 1])[0, 0]
-                         for i in range(len(X))])
-
-
-# %% [8] The type `Kernel`
 class _OnVectors(Kernel):
-    def _prepare(self, X, name):
-        return as_points(X, name)
+    _prepare = staticmethod(as_points)
 
     def _diag(self, X):
         return np.ones(len(X))
 
 
-def _same_dimension(X, Y):
-    check.same_columns(X, Y)
-    if X.shape[1] != Y.shape[1]:
-        raise ValueError(f"Y must have points in dimension {X.shape[1]} "
-                         f"like X, got dimension {Y.shape[1]}")
+class _OfProduct(_OnVectors):
+    def _gram(self, X, Y):
+        return self._of(X @ Y.T)
+
+    def _diag(self, X):
+        return self._of(np.sum(X**2, axis=1))
 
 
 @dataclass(frozen=True)
-class Linear(_OnVectors):
+class Linear(_OfProduct):
     """The kernel ⟨x, y⟩ on R^d (:prf:ref:`def-kernel`).
 
     Examples
@@ -267,12 +271,8 @@ class Linear(_OnVectors):
            [2., 1.]])
     """
 
-    def _gram(self, X, Y):
-        _same_dimension(X, Y)
-        return X @ Y.T
-
-    def _diag(self, X):
-        return np.sum(X**2, axis=1)
+    def _of(self, z):
+        return z
 
     def _about(self, *samples):
         Z = np.concatenate([as_points(X) for X in samples])
@@ -280,17 +280,21 @@ class Linear(_OnVectors):
         return Mapped(self, lambda X: as_points(X) - c)
 
 
-# %% [9] Kernels on documents, strings and anything else
+# %% [8] Kernels on documents, strings and anything else
+def _text(value, name):
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a string, got "
+                         f"{type(value).__name__}")
+    return value
+
+
 def words(document: str) -> Counter:
     """How often each word occurs (:prf:ref:`def-histogram`).
 
     >>> words("To be, or not to be")
     Counter({'to': 2, 'be': 2, 'or': 1, 'not': 1})
     """
-    if not isinstance(document, str):
-        raise ValueError("document must be a string, got "
-                         f"{type(document).__name__}")
-    return Counter(re.findall(r"\w+", document.lower()))
+    return Counter(re.findall(r"\w+", _text(document, "document").lower()))
 
 
 @dataclass(frozen=True)
@@ -301,10 +305,7 @@ class _Substrings:
         return f"substrings({self.p})"
 
     def __call__(self, text):
-        if not isinstance(text, str):
-            raise ValueError("text must be a string, got "
-                             f"{type(text).__name__}")
-        p = self.p
+        text, p = _text(text, "text"), self.p
         return Counter(text[i:i + p] for i in range(len(text) - p + 1))
 
 
@@ -318,18 +319,7 @@ def substrings(p: int) -> Callable[[str], Counter]:
     return _Substrings(check.whole(p, "p", 1))
 
 
-# %% [10] Kernels on documents, strings and anything else
-def _sparse(rows, column):
-    data = [float(v) for row in rows for v in row.values()]
-    if not np.isfinite(data).all():
-        raise ValueError("features must have finite weights")
-    indices = [column[name] for row in rows for name in row]
-    ends = np.cumsum([0, *map(len, rows)])
-    return csr_array((data, indices, ends),
-                     shape=(len(rows), max(1, len(column))))
-
-
-# %% [11] Kernels on documents, strings and anything else
+# %% [9] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
     """Σ_w φ_w(x) φ_w(y) for named features (:prf:ref:`def-histogram`).
@@ -355,10 +345,10 @@ class FeatureKernel(Kernel):
     def _prepare(self, X, name):
         rows = [self.features(x) for x in as_sequence(X, name)]
         for row in rows:
-            if not isinstance(row, Mapping):
+            if not (isinstance(row, Mapping)
+                    and np.isfinite([*map(float, row.values())]).all()):
                 raise ValueError("features must return a mapping from "
-                                 "names to numbers, got "
-                                 f"{type(row).__name__}")
+                                 f"names to finite numbers, got {row!r}")
         return rows
 
     def _gram(self, X, Y):
@@ -366,14 +356,22 @@ class FeatureKernel(Kernel):
         for row in (*X, *Y):
             for name in row:
                 column.setdefault(name, len(column))
-        return (_sparse(X, column) @ _sparse(Y, column).T).toarray()
+
+        def sparse(rows):
+            data = [float(v) for row in rows for v in row.values()]
+            indices = [column[name] for row in rows for name in row]
+            ends = np.cumsum([0, *map(len, rows)])
+            return csr_array((data, indices, ends),
+                             shape=(len(rows), max(1, len(column))))
+
+        return (sparse(X) @ sparse(Y).T).toarray()
 
     def _diag(self, X):
         return np.array([float(sum(v * v for v in row.values()))
                          for row in X])
 
 
-# %% [12] Kernels on documents, strings and anything else
+# %% [10] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
     """A kernel given by a Python function (:prf:ref:`def-kernel`).
@@ -423,7 +421,7 @@ class FunctionKernel(Kernel):
         return check.finite(values, "function")
 
 
-# %% [13] Kernels on documents, strings and anything else
+# %% [11] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class Delta(Kernel):
     """1 where x = y, 0 elsewhere, on any set (:prf:ref:`lem-delta`).
@@ -440,10 +438,10 @@ class Delta(Kernel):
         keys = [x if not isinstance(x, (list, np.ndarray)) else tuple(x)
                 if len(x) > 1 else x[0] for x in items]
         try:
-            repeated = {key: key for key in keys}
+            distinct = set(keys)
         except TypeError:
             raise ValueError(f"{name} must hold hashable objects") from None
-        if _has_nan(tuple(repeated)) or (
+        if any(map(_has_nan, distinct)) or (
                 isinstance(X, np.ndarray) and (X != X).any()):
             raise ValueError(f"{name} must not hold NaN")
         return keys
@@ -464,7 +462,7 @@ def _has_nan(key):
     return key != key
 
 
-# %% [14] The rules as code
+# %% [12] The rules as code
 @dataclass(frozen=True)
 class _Two(Kernel):
     first: Kernel
@@ -483,12 +481,13 @@ class _Two(Kernel):
         return Pairs(self.first._prepare(X, name),
                      self.second._prepare(X, name))
 
-    def _parts(self, X, Y):
-        return (self.first._gram(X.first, Y.first),
-                self.second._gram(X.second, Y.second))
+    def _gram(self, X, Y):
+        return self._both(self.first._gram(X.first, Y.first),
+                          self.second._gram(X.second, Y.second))
 
-    def _diagonals(self, X):
-        return self.first._diag(X.first), self.second._diag(X.second)
+    def _diag(self, X):
+        return self._both(self.first._diag(X.first),
+                          self.second._diag(X.second))
 
 
 def as_kernel(kernel, name: str = "kernel", definite: bool = False):
@@ -504,7 +503,7 @@ def as_kernel(kernel, name: str = "kernel", definite: bool = False):
     return kernel
 
 
-# %% [15] The rules as code
+# %% [13] The rules as code
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Points (x_i, y_i) of a product set (:prf:ref:`thm-product`).
@@ -537,38 +536,39 @@ class Pairs:
         x, y = self.first[index], self.second[index]
         return Pairs(x, y) if isinstance(index, slice) else (x, y)
 
+    @property
+    def shape(self):
+        """The number of pairs, and the shapes of the two points."""
+        return len(self), *(getattr(part, "shape", ())[1:]
+                            for part in (self.first, self.second))
 
-# %% [16] The rules as code
+    @property
+    def columns(self):
+        """The names of columns that the two lists have, or None."""
+        return tuple(name for part in (self.first, self.second)
+                     for name in getattr(part, "columns", None) or ()
+                     ) or None
+
+
+# %% [14] The rules as code
 class Sum(_Two):
     """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
+
+    _both = staticmethod(np.add)
 
     def _about(self, *samples):
         return Sum(self.first._about(*samples),
                    self.second._about(*samples))
-
-    def _gram(self, X, Y):
-        K, L = self._parts(X, Y)
-        return K + L
-
-    def _diag(self, X):
-        k, l = self._diagonals(X)
-        return k + l
 
 
 class Product(_Two):
     """The kernel k1(x, y) k2(x, y) (:prf:ref:`thm-product`); write
     ``k1 * k2``."""
 
-    def _gram(self, X, Y):
-        K, L = self._parts(X, Y)
-        return K * L
-
-    def _diag(self, X):
-        k, l = self._diagonals(X)
-        return k * l
+    _both = staticmethod(np.multiply)
 
 
-# %% [17] The rules as code
+# %% [15] The rules as code
 class TensorProduct(Product):
     """k1(x, x') k2(y, y') on pairs (:prf:ref:`thm-product`).
 
@@ -589,10 +589,10 @@ class TensorProduct(Product):
                      self.second._prepare(X.second, name))
 
 
-# %% [18] The rules as code
+# %% [16] The rules as code
 class _One(Kernel):
     def __post_init__(self):
-        as_kernel(self.kernel, "kernel")
+        as_kernel(self.kernel)
 
     @property
     def positive_definite(self):
@@ -600,6 +600,12 @@ class _One(Kernel):
 
     def _prepare(self, X, name):
         return self.kernel._prepare(X, name)
+
+    def _gram(self, X, Y):
+        return self._of(self.kernel._gram(X, Y))
+
+    def _diag(self, X):
+        return self._of(self.kernel._diag(X))
 
 
 @dataclass(frozen=True)
@@ -611,17 +617,14 @@ class Scaled(_One):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "c", check.nonnegative(
+        vars(self).update(c=check.nonnegative(
             self.c, "c", ": with c < 0 the diagonal is negative"))
+
+    def _of(self, k):
+        return self.c * k
 
     def _about(self, *samples):
         return Scaled(self.c, self.kernel._about(*samples))
-
-    def _gram(self, X, Y):
-        return self.c * self.kernel._gram(X, Y)
-
-    def _diag(self, X):
-        return self.c * self.kernel._diag(X)
 
 
 @dataclass(frozen=True)
@@ -633,17 +636,13 @@ class Power(_One):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(
-            self, "m", check.whole(self.m, "m", 0))
+        vars(self).update(m=check.whole(self.m, "m", 0))
 
-    def _gram(self, X, Y):
-        return self.kernel._gram(X, Y) ** self.m
-
-    def _diag(self, X):
-        return self.kernel._diag(X) ** self.m
+    def _of(self, k):
+        return k**self.m
 
 
-# %% [19] The rules as code
+# %% [17] The rules as code
 @dataclass(frozen=True)
 class Mapped(_One):
     """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`).
@@ -673,14 +672,11 @@ class Mapped(_One):
     def _about(self, *samples):
         return Mapped(self.kernel._about(*map(self.map, samples)), self.map)
 
-    def _gram(self, X, Y):
-        return self.kernel._gram(X, Y)
-
-    def _diag(self, X):
-        return self.kernel._diag(X)
+    def _of(self, k):
+        return k
 
 
-# %% [20] The rules as code
+# %% [18] The rules as code
 @dataclass(frozen=True)
 class Conjugated(_One):
     """The kernel f(x) k(x, y) f(y) (:prf:ref:`lem-conjugation`).
@@ -715,7 +711,19 @@ class Conjugated(_One):
         return X.first**2 * self.kernel._diag(X.second)
 
 
-# %% [21] The rules as code
+# %% [19] The rules as code
+@dataclass(frozen=True)
+class _InverseNorm:
+    kernel: Kernel
+
+    def __call__(self, X):
+        diagonal = self.kernel.diag(X)
+        if not (diagonal > 0).all():
+            raise ValueError("X must have k(x, x) > 0 for all points, but "
+                             f"point {np.argmin(diagonal)} has not")
+        return 1 / np.sqrt(diagonal)
+
+
 def normalised(kernel: Kernel) -> Kernel:
     """k(x, y) / √(k(x, x) k(y, y)), the cosine between features
     (:prf:ref:`lem-conjugation`).
@@ -724,21 +732,12 @@ def normalised(kernel: Kernel) -> Kernel:
     array([[1., 1.],
            [1., 1.]])
     """
-    as_kernel(kernel, "kernel")
-
-    def f(X):
-        diagonal = kernel.diag(X)
-        if not (diagonal > 0).all():
-            raise ValueError("X must have k(x, x) > 0 for all points, but "
-                             f"point {np.argmin(diagonal)} has not")
-        return 1 / np.sqrt(diagonal)
-
-    return Conjugated(kernel, f)
+    return Conjugated(as_kernel(kernel), _InverseNorm(kernel))
 
 
-# %% [22] Polynomial kernels, and all their monomials
+# %% [20] Polynomial kernels, and all their monomials
 @dataclass(frozen=True)
-class Polynomial(_OnVectors):
+class Polynomial(_OfProduct):
     """The kernel (⟨x, y⟩ + c)^degree (:prf:ref:`lem-polynomial`).
 
     Parameters
@@ -753,19 +752,15 @@ class Polynomial(_OnVectors):
     c: float = 1.0
 
     def __post_init__(self):
-        object.__setattr__(
-            self, "degree", check.whole(self.degree, "degree", 1))
-        object.__setattr__(self, "c", check.nonnegative(
-            self.c, "c", ": with c < 0 it is no kernel"))
+        vars(self).update(
+            degree=check.whole(self.degree, "degree", 1),
+            c=check.nonnegative(self.c, "c", ": with c < 0 it is no kernel"))
 
-    def _gram(self, X, Y):
-        return (Linear()._gram(X, Y) + self.c) ** self.degree
-
-    def _diag(self, X):
-        return (Linear()._diag(X) + self.c) ** self.degree
+    def _of(self, z):
+        return (z + self.c) ** self.degree
 
 
-# %% [23] Polynomial kernels, and all their monomials
+# %% [21] Polynomial kernels, and all their monomials
 def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     """All monomials, weighted so that their inner products are
     (⟨x, y⟩ + c)^degree (:prf:ref:`thm-monomials`).
@@ -807,7 +802,7 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     return check.finite(features, "degree")
 
 
-# %% [24] Volterra filters are linear
+# %% [22] Volterra filters are linear
 def lag_vectors(signal, memory: int) -> np.ndarray:
     """The last `memory` values at each time, newest first
     (:prf:ref:`prop-volterra`).
@@ -840,35 +835,19 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
     return windows[:, ::-1].copy()
 
 
-# %% [25] Taylor series
+# %% [23] Taylor series
 @dataclass(frozen=True)
-class Exponential(_OnVectors):
+class Exponential(_OfProduct):
     """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
 
-    def _gram(self, X, Y):
-        return self._exp(Linear()._gram(X, Y))
-
-    def _diag(self, X):
-        return self._exp(Linear()._diag(X))
-
-    @staticmethod
-    def _exp(z):
+    def _of(self, z):
         if not z.max() < 709:
             raise ValueError("X must be smaller: exp⟨x, y⟩ overflows at "
                              f"⟨x, y⟩ = {z.max():.6g}")
         return np.exp(z)
 
 
-# %% [26] Taylor series
-def _finite_series(coefficients):
-    if np.ndim(check.plain_array(coefficients, "coefficients")) != 1 or (
-            len(coefficients) == 0):
-        raise ValueError("coefficients must be a sequence of numbers or a "
-                         "function of n")
-    return tuple(check.nonnegative(a, f"coefficients: a_{n}")
-                 for n, a in enumerate(coefficients))
-
-
+# %% [24] Taylor series
 def _terms(coefficients, radius, R):
     """The a_n that matter for |z| <= R."""
     if not callable(coefficients):
@@ -897,7 +876,7 @@ def _terms(coefficients, radius, R):
                      "needs more than 100 000 terms")
 
 
-# %% [27] Taylor series
+# %% [25] Taylor series
 @dataclass(frozen=True)
 class Taylor(_OnVectors):
     """The kernel Σ a_n ⟨x, y⟩^n with a_n >= 0 (:prf:ref:`thm-taylor`).
@@ -920,11 +899,12 @@ class Taylor(_OnVectors):
     radius: float = np.inf
 
     def __post_init__(self):
-        object.__setattr__(self, "radius", check.positive(
+        vars(self).update(radius=check.positive(
             self.radius, "radius", infinite=True))
         if not callable(self.coefficients):
-            object.__setattr__(self, "coefficients", _finite_series(
-                self.coefficients))
+            vars(self).update(coefficients=tuple(check.nonnegative(
+                a, f"coefficients: a_{n}") for n, a in enumerate(
+                    as_sequence(self.coefficients, "coefficients"))))
 
     def _sum(self, z, *squares):
         largest = max(square.max() for square in squares)
@@ -947,7 +927,23 @@ class Taylor(_OnVectors):
         return self._sum(z, z, z)
 
 
-# %% [28] The Gaussian kernel, and two of its feature maps
+# %% [26] The Gaussian kernel, and two of its feature maps
+def _squares(X, Y):
+    if X.shape[1] < 8:
+        return cdist(X, Y, "sqeuclidean")
+    middle = Y.mean(axis=0)
+    X, Y = X - middle, Y - middle
+    sizes = np.add.outer(np.sum(X**2, axis=1), np.sum(Y**2, axis=1))
+    D = X @ (-2 * Y.T)
+    D += sizes
+    cancelled = ~(D >= 1e-6 * sizes)
+    if cancelled.sum() > len(X) + len(Y):
+        return cdist(X, Y, "sqeuclidean")
+    i, j = np.nonzero(cancelled)
+    D[i, j] = np.sum((X[i] - Y[j]) ** 2, axis=1)
+    return D
+
+
 def squared_distances(X, Y) -> np.ndarray:
     """The matrix of ‖x_i - y_j‖² (:prf:ref:`thm-gaussian`).
 
@@ -960,21 +956,11 @@ def squared_distances(X, Y) -> np.ndarray:
     (n, m) array
         Accurate also for points that nearly coincide.
     """
-    X, Y = as_points(X, "X"), as_points(Y, "Y")
-    _same_dimension(X, Y)
-    if X.shape[1] <= 64:
-        return cdist(X, Y, "sqeuclidean")
-    middle = Y.mean(axis=0)
-    X, Y = X - middle, Y - middle
-    k = Linear()
-    sizes = np.add.outer(k._diag(X), k._diag(Y))
-    D = sizes - 2 * k._gram(X, Y)
-    if not (D >= 1e-6 * sizes).all():
-        return cdist(X, Y, "sqeuclidean")
-    return D
+    X, Y = _prepared(Linear(), X, Y)
+    return _squares(X, X if Y is None else Y)
 
 
-# %% [29] The Gaussian kernel, and two of its feature maps
+# %% [27] The Gaussian kernel, and two of its feature maps
 @dataclass(frozen=True)
 class Gaussian(_OnVectors):
     """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`).
@@ -994,16 +980,15 @@ class Gaussian(_OnVectors):
     sigma: float
 
     def __post_init__(self):
-        object.__setattr__(
-            self, "sigma", check.width(self.sigma, "sigma"))
+        vars(self).update(sigma=check.width(self.sigma, "sigma"))
 
     def _gram(self, X, Y):
-        D = squared_distances(X, Y)
+        D = _squares(X, Y)
         D *= -0.5 / self.sigma**2
         return np.exp(D, out=D)
 
 
-# %% [30] Features one can list, and a Poisson law
+# %% [28] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
     """Features of the Gaussian kernel up to a degree
     (:prf:ref:`thm-poisson`).
@@ -1030,7 +1015,7 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
         for n in range(degree + 1)])
 
 
-# %% [31] Features one can draw
+# %% [29] Features one can draw
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     """Values Φ(x_i)(t_j) of the feature functions in L2
     (:prf:ref:`prop-gaussian-l2`).
@@ -1052,7 +1037,7 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 
 
-# %% [32] More kernels on $\R^d$ from features
+# %% [30] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class Laplace(_OnVectors):
     """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
@@ -1064,24 +1049,21 @@ class Laplace(_OnVectors):
     sigma: float
 
     def __post_init__(self):
-        object.__setattr__(
-            self, "sigma", check.width(self.sigma, "sigma"))
+        vars(self).update(sigma=check.width(self.sigma, "sigma"))
 
     def _gram(self, X, Y):
-        return np.exp(-np.sqrt(squared_distances(X, Y)) / self.sigma)
+        return np.exp(-np.sqrt(_squares(X, Y)) / self.sigma)
 
 
-# %% [33] More kernels on $\R^d$ from features
+# %% [31] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class _ByCoordinate(_OnVectors):
     width: float = 1.0
 
     def __post_init__(self):
-        object.__setattr__(
-            self, "width", check.width(self.width, "width"))
+        vars(self).update(width=check.width(self.width, "width"))
 
     def _gram(self, X, Y):
-        _same_dimension(X, Y)
         K = np.ones((len(X), len(Y)))
         for x, y in zip(X.T, Y.T):
             K *= self._profile(np.subtract.outer(x, y) / self.width)
@@ -1096,7 +1078,7 @@ class Sinc(_ByCoordinate):
         return np.sinc(t)
 
 
-# %% [34] More kernels on $\R^d$ from features
+# %% [32] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
     """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
@@ -1114,8 +1096,7 @@ class BSpline(_ByCoordinate):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "degree",
-                           check.whole(self.degree, "degree", 1))
+        vars(self).update(degree=check.whole(self.degree, "degree", 1))
         if self.degree % 2 == 0:
             raise ValueError(f"degree must be odd, got {self.degree}: "
                              "B-splines of even degree are not positive "
@@ -1128,28 +1109,7 @@ class BSpline(_ByCoordinate):
         return np.nan_to_num(spline(t)) / spline(0.0)
 
 
-# %% [35] Gram matrices too large to store
-def _tiles(n: int, m: int | None) -> Iterator[tuple[slice, slice]]:
-    rows, columns = ([slice(a, min(a + TILE, size))
-                      for a in range(0, size, TILE)]
-                     for size in (n, m or n))
-    if m is not None:
-        return product(rows, columns)
-    return ((i, j) for u, i in enumerate(rows) for j in rows[u:])
-
-
-def _visited(visit, total, tiles, stop):
-    """The total after these tiles, or after fewer if the event happens."""
-    try:
-        for i, j in takewhile(lambda tile: not stop.is_set(), tiles):
-            visit(total, i, j)
-    except BaseException:
-        stop.set()
-        raise
-    return total
-
-
-# %% [36] Gram matrices too large to store
+# %% [33] Gram matrices too large to store
 def reduce_tiles(visit: Callable, start: Callable, n: int,
                  m: int | None = None):
     """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
@@ -1177,18 +1137,33 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
     >>> reduce_tiles(visit, lambda: np.zeros(600), 600, 1000)[:3]
     array([1000., 1000., 1000.])
     """
-    check.function(visit, "visit")
-    check.function(start, "start")
-    n = check.whole(n, "n", 1)
-    m = None if m is None else check.whole(m, "m", 1)
-    tiles = math.ceil(n / TILE) * math.ceil((m or n) / TILE)
-    workers = min(os.cpu_count() or 1, tiles)
-
-    stop = Event()
+    shape = n, n if m is None else m
+    if not (callable(visit) and callable(start)):
+        raise ValueError("visit and start must be functions")
+    if not all(isinstance(size, Integral) and size > 0 for size in shape):
+        raise ValueError("n and m must be whole numbers of at least 1, got "
+                         f"{shape}")
+    if max(shape) <= TILE:
+        total = start()
+        visit(total, slice(0, shape[0]), slice(0, shape[1]))
+        return total
+    rows, columns = ([slice(a, min(a + TILE, size))
+                      for a in range(0, size, TILE)] for size in shape)
+    workers, stop = os.cpu_count() or 1, Event()
 
     def work(worker):
-        mine = islice(_tiles(n, m), worker, None, workers)
-        return _visited(visit, start(), mine, stop)
+        tiles = ((i, j) for u, i in enumerate(rows)
+                 for j in (rows[u:] if m is None else columns))
+        total = start()
+        try:
+            for i, j in islice(tiles, worker, None, workers):
+                if stop.is_set():
+                    break
+                visit(total, i, j)
+        except BaseException:
+            stop.set()
+            raise
+        return total
 
     if workers == 1:
         return work(0)
@@ -1199,7 +1174,7 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
             stop.set()                   # also if Ctrl-C ends the waiting
 
 
-# %% [37] Products with a Gram matrix
+# %% [34] Products with a Gram matrix
 def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """The product K(X, Y) W, a tile at a time (:prf:ref:`prop-tiles`).
 
@@ -1214,31 +1189,25 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     -------
     (n,) or (n, r) array
     """
-    as_kernel(kernel, "kernel")
-    mirrored = Y is None or Y is X
-    check.same_columns(X, Y)
-    X = kernel._prepare(X, "X")
-    Y = X if mirrored else kernel._prepare(Y, "Y")
-    single, W = np.ndim(W) == 1, as_points(W, "W")
-    if len(W) != len(Y):
-        raise ValueError(f"W must have one row for each of {len(Y)} points,"
-                         f" got shape {W.shape}")
+    X, Y = _prepared(as_kernel(kernel), X, Y)
+    W = check.real_array(W, "W")
+    if len(W) != (m := len(X if Y is None else Y)):
+        raise ValueError(f"W must have one row for each of {m} points, got "
+                         f"shape {W.shape}")
 
     def visit(total, i, j):
-        K = kernel._block(X[i], Y[j])
+        K = kernel._block(X[i], (X if Y is None else Y)[j])
         total[i] += K @ W[j]
-        if mirrored and i != j:
+        if Y is None and i != j:
             total[j] += K.T @ W[i]
 
-    shape = len(X), W.shape[1]
-    KW = reduce_tiles(visit, lambda: np.zeros(shape), len(X),
-                      None if mirrored else len(Y))
-    return KW[:, 0] if single else KW
+    return reduce_tiles(visit, lambda: np.zeros((len(X), *W.shape[1:])),
+                        len(X), None if Y is None else m)
 
 
-# %% [38] The sigmoid "kernel"
+# %% [35] The sigmoid "kernel"
 @dataclass(frozen=True)
-class Sigmoid(_OnVectors):
+class Sigmoid(_OfProduct):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0
     (:prf:ref:`prop-sigmoid`)."""
 
@@ -1247,11 +1216,8 @@ class Sigmoid(_OnVectors):
     positive_definite = False
 
     def __post_init__(self):
-        object.__setattr__(self, "a", check.positive(self.a, "a"))
-        object.__setattr__(self, "c", check.number(self.c, "c"))
+        vars(self).update(a=check.positive(self.a, "a"),
+                          c=check.number(self.c, "c"))
 
-    def _gram(self, X, Y):
-        return np.tanh(self.a * Linear()._gram(X, Y) + self.c)
-
-    def _diag(self, X):
-        return np.tanh(self.a * Linear()._diag(X) + self.c)
+    def _of(self, z):
+        return np.tanh(self.a * z + self.c)

@@ -4,10 +4,11 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 14cd6807e04289f5
+# Cells: 15079977363edde3
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +20,7 @@ from scipy.linalg import cholesky, solve_triangular
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.kernels import (TILE, Kernel, Linear, Mapped, Pairs, Sum,
-                              as_kernel, is_positive_definite,
-                              reduce_tiles)
+                              is_positive_definite, reduce_tiles)
 from rkhs_lit.riesz import GramSolution, gram_solve
 
 
@@ -42,10 +42,10 @@ def _copied(item):
 def _fixed(points, name="points"):
     points = as_sequence(points, name)
     if isinstance(points, Pairs):
-        first, second = (_fixed(part, name)
-                         for part in (points.first, points.second))
-        same = first is points.first and second is points.second
-        return points if same else Pairs(first, second)
+        parts = points.first, points.second
+        fixed = [_fixed(part, name) for part in parts]
+        same = all(map(operator.is_, parts, fixed))
+        return points if same else Pairs(*fixed)
     if isinstance(points, (list, tuple)):
         return points if isinstance(points, _Fixed) else _Fixed(
             map(_copied, points))
@@ -55,6 +55,7 @@ def _fixed(points, name="points"):
     return _copied(points)
 
 
+# %% [3] Fine print
 def _rows(points, rows):
     if isinstance(points, Pairs):
         return Pairs(_rows(points.first, rows), _rows(points.second, rows))
@@ -63,43 +64,18 @@ def _rows(points, rows):
     return [points[i] for i in rows]
 
 
-def _dimensions(seen):
-    """The number of columns of each array of vectors in the points."""
-    if isinstance(seen, Pairs):
-        return _dimensions(seen.first) + _dimensions(seen.second)
-    vectors = isinstance(seen, np.ndarray) and seen.ndim == 2
-    return [seen.shape[1]] if vectors else []
-
-
-# %% [3] Fine print
 def _joined(a, b):
     if isinstance(a, Pairs) and isinstance(b, Pairs):
         return Pairs(_joined(a.first, b.first),
                      _joined(a.second, b.second))
-    check.same_columns(a, b)
-    numeric = [isinstance(p, np.ndarray) and p.dtype.kind in "biuf"
-               for p in (a, b)]
-    if not any(numeric):
+    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return [*a, *b]
-    if not all(numeric) or a.ndim != b.ndim:
-        rows = as_points(a, "points"), as_points(b, "points")
-        flat = np.ndim(a) == np.ndim(b) == 1
-        a, b = (p[:, 0] for p in rows) if flat else rows
-    if a.shape[1:] != b.shape[1:]:
-        raise ValueError("points must have one dimension, got "
-                         f"{a.shape[1:]} and {b.shape[1:]}")
-    return check.with_columns(np.concatenate([a, b]), a)
+    if a.ndim != b.ndim:                     # n points of the line
+        a, b = (p.reshape(len(p), -1) for p in (a, b))
+    return np.concatenate([a, b])
 
 
 # %% [4] Fine print
-def _finite_sum(values):
-    if not np.isfinite(values).all():
-        raise ValueError("weights are too large: the sum over the points "
-                         "overflows")
-    return values
-
-
-# %% [5] Fine print
 def _key(x):
     if isinstance(x, np.ndarray):
         return x.shape, x.tobytes()
@@ -135,7 +111,7 @@ def _merged(f):
     return f.features[first] @ [math.fsum(part) for part in parts]
 
 
-# %% [6] Functions as data
+# %% [5] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
 class Features:
     """The map Φ that makes a function from weights, Φα = Σ α_i k(x_i, ·)
@@ -169,36 +145,108 @@ class Features:
     name: str = "X"
     kernel_name: str = "kernel"
     seen: Sequence | None = None      # the points as the kernel wants them
+    columns: Sequence | None = None   # their names in a data frame
 
     def __post_init__(self):
-        points, seen = self.points, self.seen
+        kernel, points, seen = self.kernel, self.points, self.seen
+        columns = self.columns or getattr(points, "columns", None)
         if isinstance(points, Features):             # checked before
-            seen = points.seen if points.kernel is self.kernel else None
+            seen = points.seen if points.kernel is kernel else None
             points = points.points
         if seen is None:
-            as_kernel(self.kernel, self.kernel_name, definite=True)
-            points = _fixed(points, self.name)
-            seen = self.kernel._prepare(points, self.name)
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "seen", seen)
+            known = isinstance(kernel, Kernel)
+            if not (known and kernel.positive_definite):
+                wanted = "positive definite" if known else "a Kernel"
+                raise ValueError(f"{self.kernel_name} must be {wanted}, "
+                                 f"got {kernel!r}")
+            if kernel._prepare is as_points:
+                rows = as_points(points, self.name)
+                points = np.array(rows).reshape(np.shape(points))
+                points.setflags(write=False)
+                seen = points.reshape(rows.shape)
+            else:
+                points = _fixed(points, self.name)
+                seen = kernel._prepare(points, self.name)
+        vars(self).update(points=points, seen=seen, columns=columns,
+                          n=len(seen))
 
     def __repr__(self):
-        return f"Features({self.kernel}, n={len(self)})"
+        return f"Features({self.kernel}, n={self.n})"
 
     def __len__(self):
-        return len(self.points)
+        return self.n
 
     def __getitem__(self, rows) -> "Features":
-        return replace(self, points=_copied(_rows(self.points, rows)),
-                       seen=_rows(self.seen, rows))
+        seen = points = _rows(self.seen, rows)
+        if self.points is not self.seen:
+            points = _copied(_rows(self.points, rows))
+        return replace(self, points=points, seen=seen)
 
     def __matmul__(self, weights) -> "RKHSFunction":
         return RKHSFunction(self.kernel, self, weights)
 
     def joined(self, other: "Features") -> "Features":
         """The map [Φ Ψ] for the points of both, one after the other."""
+        self[:1].gram(other[:1])               # points of one kind
         return Features(self.kernel, _joined(self.points, other.points),
-                        self.name, self.kernel_name)
+                        self.name, self.kernel_name, columns=self.columns)
+
+    def gram(self, other: "Features | None" = None, rows=slice(None),
+             columns=slice(None)) -> np.ndarray:
+        """The Gram matrix Φ*Φ, or Φ*Ψ; or these rows and columns of it."""
+        Psi = self if other is None else other
+        if self.columns is not None:
+            check.same_columns(self, Psi)
+        d, e = (getattr(F.seen, "shape", ())[1:] for F in (self, Psi))
+        if d and e and d != e:
+            raise ValueError(f"{self.name} must have points in dimension "
+                             f"{e[0]} like {Psi.name}, got dimension "
+                             f"{d[0]}")
+        X, Y = self.seen[rows], Psi.seen[columns]
+        if other is None and rows == columns:     # some kernels halve it
+            Y = X
+        if max(n := len(X), m := len(Y)) <= TILE:
+            with np.errstate(over="ignore", invalid="ignore"):
+                K = self.kernel._gram(X, Y)
+            if not np.isfinite(K).all():
+                raise ValueError(f"{self.kernel_name} gave a value that is "
+                                 "not finite: the points are too large")
+            return K
+        Phi, Psi, K = self[rows], Psi[columns], np.empty((n, m))
+        symmetric = Y is X
+
+        def fill(total, i, j):
+            K[i, j] = Phi.gram(None if symmetric else Psi, i, j)
+            if symmetric:
+                K[j, i] = K[i, j].T
+
+        reduce_tiles(fill, lambda: 0, n, None if symmetric else m)
+        return K
+
+    def dot(self, W, other: "Features | None" = None) -> np.ndarray:
+        """The product Φ*Φ W, or Φ*Ψ W, without a stored Gram matrix."""
+        def visit(total, i, j):
+            K = self.gram(other, i, j)
+            total[i] += K @ W[j]
+            if other is None and i != j:
+                total[j] += K.T @ W[i]
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            if max(self.n, m := self.n if other is None else other.n) <= TILE:
+                values = self.gram(other) @ W
+            else:
+                values = reduce_tiles(
+                    visit, lambda: np.zeros((self.n, *W.shape[1:])), self.n,
+                    None if other is None else m)
+        if not np.isfinite(values).all():
+            raise ValueError("weights are too large: the sum over the "
+                             "points overflows")
+        return values
+
+    def sample(self, f: "RKHSFunction") -> np.ndarray:
+        """The values Φ*f of a function at the points."""
+        same = f.points is self.points
+        return self.dot(f.weights, None if same else f.features)
 
     def diag(self) -> np.ndarray:
         """The diagonal of Φ*Φ, the numbers k(x_i, x_i)."""
@@ -220,60 +268,10 @@ class Features:
     def tile(self, i: slice, j: slice,
              other: "Features | None" = None) -> np.ndarray:
         """Rows i and columns j of Φ*Φ, or of Φ*Ψ."""
-        rows = self.seen[i]
-        if other is None and i == j:      # symmetric: some kernels halve
-            return self.kernel._block(rows, rows)
-        return self.kernel._block(
-            rows, (self if other is None else other).seen[j])
-
-    def gram(self, other: "Features | None" = None) -> np.ndarray:
-        """The Gram matrix Φ*Φ, or Φ*Ψ."""
-        self._suits(other)
-        K = np.empty((len(self), len(self if other is None else other)))
-        if max(K.shape) <= TILE:
-            return self.tile(slice(None), slice(None), other)
-
-        def fill(total, i, j):
-            K[i, j] = self.tile(i, j, other)
-            if other is None:
-                K[j, i] = K[i, j].T
-
-        reduce_tiles(fill, lambda: 0, len(self),
-                     None if other is None else len(other))
-        return K
-
-    def dot(self, W, other: "Features | None" = None) -> np.ndarray:
-        """The product Φ*Φ W, or Φ*Ψ W, without a stored Gram matrix."""
-        def visit(total, i, j):
-            K = self.tile(i, j, other)
-            total[i] += K @ W[j]
-            if other is None and i != j:
-                total[j] += K.T @ W[i]
-
-        self._suits(other)
-        return reduce_tiles(visit, lambda: np.zeros((len(self),
-                                                     *W.shape[1:])),
-                            len(self), None if other is None else
-                            len(other))
-
-    def sample(self, f: "RKHSFunction") -> np.ndarray:
-        """The values Φ*f of a function at the points."""
-        one_list = f.points is self.points
-        other = None if one_list else f.features
-        return _finite_sum(self.dot(f.weights, other))
-
-    def _suits(self, other):
-        if other is None:
-            return
-        check.same_columns(self.points, other.points)
-        d, e = _dimensions(self.seen), _dimensions(other.seen)
-        if d != e:
-            raise ValueError(f"{self.name} must have points in dimension "
-                             f"{e[0]} like {other.name}, got dimension "
-                             f"{d[0]}")
+        return self.gram(other, i, j)
 
 
-# %% [7] Functions as data
+# %% [6] Functions as data
 def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
            ) -> tuple[Features, Features]:
     """The maps Φ and Ψ of pairs (x_i, y_i), at least so many
@@ -285,16 +283,16 @@ def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
            [24., 64.]])
     """
     Phi, Psi = Features(k, X, "X", "k"), Features(l, Y, "Y", "l")
-    if len(Phi) != len(Psi):
-        raise ValueError(f"Y must have as many points as X ({len(Phi)}), "
-                         f"got {len(Psi)}")
-    if len(Phi) < at_least:
+    if Phi.n != Psi.n:
+        raise ValueError(f"Y must have as many points as X ({Phi.n}), got "
+                         f"{Psi.n}")
+    if Phi.n < at_least:
         raise ValueError(f"X must hold at least {at_least} points, got "
-                         f"{len(Phi)}")
+                         f"{Phi.n}")
     return Phi, Psi
 
 
-# %% [8] Functions as data
+# %% [7] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
 class RKHSFunction:
     """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
@@ -323,17 +321,17 @@ class RKHSFunction:
 
     def __post_init__(self):
         Phi = Features(self.kernel, self.points, "points")
-        weights = check.vector(self.weights, "weights", len(Phi))
-        for name, value in (("points", Phi.points), ("weights", weights),
-                            ("features", Phi)):
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            points=Phi.points, features=Phi,
+            weights=check.vector(self.weights, "weights", Phi.n))
 
     def __repr__(self):
         return f"RKHSFunction({self.kernel}, n={len(self.points)})"
 
     def __call__(self, T) -> np.ndarray:
         """Values at the points T, an array of as many numbers."""
-        return Features(self.kernel, T, "T").sample(self)
+        return Features(self.kernel, T, "T").dot(self.weights,
+                                                 self.features)
 
     # NumPy numbers must leave ``c * f`` to this class.
     __array_ufunc__ = None
@@ -341,7 +339,7 @@ class RKHSFunction:
     def __add__(self, other):
         if not isinstance(other, RKHSFunction):
             return NotImplemented
-        _one_space(self, other)
+        as_function(other, "g", self.kernel)
         Phi, Psi = self.features, other.features
         if Phi.points is Psi.points:
             return Phi @ (self.weights + other.weights)
@@ -356,8 +354,8 @@ class RKHSFunction:
     def __mul__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
-        c = check.number(c, "the factor")
-        return self.features @ (c * self.weights)
+        return self.features @ (check.number(c, "the factor")
+                                * self.weights)
 
     __rmul__ = __mul__
 
@@ -377,7 +375,7 @@ class RKHSFunction:
             NotImplemented)
 
 
-# %% [9] Functions as data
+# %% [8] Functions as data
 def as_function(f, name: str = "f", kernel: Kernel | None = None):
     """The function itself, if it is an `RKHSFunction`, and in the space
     of this kernel (:prf:ref:`lem-expansion-inner`)."""
@@ -385,15 +383,9 @@ def as_function(f, name: str = "f", kernel: Kernel | None = None):
         raise ValueError(f"{name} must be an RKHSFunction, got "
                          f"{type(f).__name__}")
     if not (kernel is None or f.kernel is kernel or f.kernel == kernel):
-        raise ValueError(f"{name} must have the kernel {kernel}, got "
+        raise ValueError(f"{name} must have the same kernel, {kernel}, got "
                          f"{f.kernel}")
     return f
-
-
-def _one_space(f, g):
-    if not (f.kernel is g.kernel or f.kernel == g.kernel):
-        raise ValueError("f and g must have the same kernel, got "
-                         f"{f.kernel} and {g.kernel}")
 
 
 def inner(f: RKHSFunction, g: RKHSFunction) -> float:
@@ -410,13 +402,13 @@ def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     float
         Computed a tile at a time: no Gram matrix is stored.
     """
-    as_function(f, "f")
-    as_function(g, "g")
-    _one_space(f, g)
-    return float(_finite_sum(f.weights @ f.features.sample(g)))
+    g = as_function(g, "g", as_function(f).kernel)
+    with np.errstate(over="ignore"):
+        return float(check.finite(f.weights @ f.features.sample(g),
+                                  "the sum over f and g"))
 
 
-# %% [10] Functions as data
+# %% [9] Functions as data
 def _size(f):
     """The norm of f, and how far rounding can have moved it."""
     f = _merged(f)
@@ -425,19 +417,19 @@ def _size(f):
     if scale == 0:
         return 0.0, 0.0
     unit = f.weights / scale
-    square = float(_finite_sum(unit @ f.features.dot(unit)))
+    square = float(unit @ f.features.dot(unit))
     diagonal = f.features.diag()
     total = (np.abs(unit) @ np.sqrt(np.abs(diagonal))) ** 2
     if square < -1e-8 * total or diagonal.min() < 0:
         raise ValueError("f must have a positive definite kernel, but its "
                          f"squared norm is {square * scale * scale:.6g}")
     error = float((len(unit) + 4) * np.finfo(float).eps * total)
-    low, size, high = (float(_finite_sum(max(q, 0.0) ** 0.5 * scale))
+    low, size, high = (check.finite(max(q, 0.0) ** 0.5 * scale, "f")
                        for q in (square - error, square, square + error))
     return size, max(size - low, high - size)
 
 
-# %% [11] Functions as data
+# %% [10] Functions as data
 def norm(f: RKHSFunction) -> float:
     """The norm of f in its RKHS, √⟨f, f⟩
     (:prf:ref:`lem-expansion-definite`).
@@ -454,26 +446,19 @@ def norm(f: RKHSFunction) -> float:
         more than that is evidence that the kernel is not positive
         definite, and raises a ValueError.
     """
-    as_function(f, "f")
+    as_function(f)
     return check.certain(*_size(f), "norm(f)")
 
 
-# %% [12] Projection and interpolation
+# %% [11] Projection and interpolation
 def _solve(Phi, values) -> GramSolution:
-    K = Phi.gram()
-    try:
-        return gram_solve(K, values)
-    except ValueError:
-        pass
-    try:                  # the kernel may be right to eight digits only
-        return gram_solve(K, values, tol=1e-8)
-    except ValueError as error:
-        raise ValueError(f"{Phi.kernel_name} must be positive definite, "
-                         "but of its Gram matrix one finds: "
-                         f"{error}") from None
+    """K c = values, for a kernel that is right to eight digits."""
+    return gram_solve(Phi.gram(), values, slack=1e-8,
+                      name=f"{Phi.kernel_name} must be positive definite: "
+                      "its Gram matrix")
 
 
-# %% [13] Projection and interpolation
+# %% [12] Projection and interpolation
 def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     """The interpolant of minimal norm (:prf:ref:`thm-interpolant`).
 
@@ -522,7 +507,7 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     return s
 
 
-# %% [14] Projection and interpolation
+# %% [13] Projection and interpolation
 def project(f: RKHSFunction, X) -> RKHSFunction:
     """Orthogonal projection of f on span{k(x_i, ·)}
     (:prf:ref:`thm-rkhs-projection`).
@@ -540,7 +525,7 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
         with the smallest norm; with a `PrecisionWarning` where values
         that rounding hides leave no digit of it certain.
     """
-    as_function(f, "f")
+    as_function(f)
     Phi = Features(f.kernel, X)
     found = _solve(Phi, Phi.sample(f))
     g = Phi @ found.coefficients
@@ -550,7 +535,7 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
     return g
 
 
-# %% [15] How wrong can an interpolant be?
+# %% [14] How wrong can an interpolant be?
 def power_function(kernel: Kernel, X, T) -> np.ndarray:
     """The largest error of interpolation at X for a function of norm 1
     (:prf:ref:`thm-power-function`).
@@ -573,7 +558,7 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
     """
     Phi, at_T = Features(kernel, X), Features(kernel, T, "T")
     diagonal, n = at_T.diag(), len(Phi)
-    labels = _labels(_joined(Phi.points, at_T.points))
+    labels = _labels(Phi.joined(at_T).points)
     known = np.isin(labels[n:], labels[:n])
     Phi = Phi[np.unique(labels[:n], return_index=True)[1]]
     kappa, roots = Phi.gram(at_T), np.sqrt(np.abs(Phi.diag()))
@@ -598,7 +583,29 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
     return P
 
 
-# %% [16] From a space to its kernel
+# %% [15] From a space to its kernel
+@dataclass(frozen=True, eq=False)
+class _OrthonormalBasis:
+    """The values e(x) = L⁻¹ b(x) at points."""
+
+    functions: Sequence[Callable]
+    L: np.ndarray
+
+    def __call__(self, X):
+        if isinstance(X, (list, tuple)) and isinstance(
+                X[0], (Real, list, np.ndarray)):
+            X = np.asarray(X)
+        parts = [check.real_array(b(X), "basis") for b in self.functions]
+        n, p = len(X), len(self.L)
+        for b in parts:
+            if b.shape[:1] != (n,) or b.size != n * p / len(parts):
+                raise ValueError(f"basis must give one row for each of {n} "
+                                 f"points, {p} numbers in all, got shape "
+                                 f"{b.shape}")
+        B = np.hstack([b.reshape(n, -1) for b in parts])
+        return solve_triangular(self.L, B.T, lower=True).T
+
+
 def kernel_from_basis(basis: Callable | Sequence[Callable],
                       gram) -> Kernel:
     """The reproducing kernel b(x)' G⁻¹ b(y) of a space of functions
@@ -629,48 +636,23 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
            [0.5, 2. ]])
     """
     G = as_points(gram, "gram")
-    p = len(G)
-    if G.shape != (p, p):
+    if G.shape != (len(G), len(G)):
         raise ValueError(f"gram must be square, got shape {G.shape}")
     verdict = is_positive_definite(G)
     if not verdict.strict:
         raise ValueError("gram must be strictly positive definite, as it "
                          "is for linearly independent functions, but "
                          f"{verdict.reason}")
-    L, values = cholesky(G, lower=True), _basis_values(basis, p)
-    return Mapped(Linear(), lambda X: solve_triangular(
-        L, values(X).T, lower=True).T)
-
-
-# %% [17] From a space to its kernel
-def _basis_values(basis, p):
-    listed = isinstance(basis, (list, tuple)) and len(basis) == p
-    functions = [*basis] if listed else [basis]
+    listed = isinstance(basis, (list, tuple)) and len(basis) == len(G)
+    functions = tuple(basis) if listed else (basis,)
     if not all(map(callable, functions)):
-        raise ValueError(f"basis must be a function, or a list of {p} "
+        raise ValueError(f"basis must be a function, or a list of {len(G)} "
                          "functions to match gram")
-
-    def values(X):
-        if isinstance(X, (list, tuple)) and isinstance(
-                X[0], (Real, list, np.ndarray)):
-            X = np.asarray(X)
-        n = len(X)
-        columns = [check.plain_array(b(X), "basis").astype(float)
-                   for b in functions]
-        for column in columns:
-            if column.ndim not in (1, 2) or len(column) != n:
-                raise ValueError(f"basis must give one row for each of {n} "
-                                 f"points, got shape {column.shape}")
-        B = np.hstack([column.reshape(n, -1) for column in columns])
-        if B.shape != (n, p) or not np.isfinite(B).all():
-            raise ValueError(f"basis must give {p} finite numbers for each "
-                             f"of {n} points, got shape {B.shape}")
-        return B
-
-    return values
+    L = check.frozen(cholesky(G, lower=True))
+    return Mapped(Linear(), _OrthonormalBasis(functions, L))
 
 
-# %% [18] The norm in a sum of spaces
+# %% [16] The norm in a sum of spaces
 def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
     """The cheapest f = f1 + f2 in a sum of RKHSs
     (:prf:ref:`thm-sum-rkhs`).
@@ -692,7 +674,7 @@ def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
     >>> f([2.0]), f1([2.0]), f2([2.0])
     (array([12.]), array([6.]), array([6.]))
     """
-    as_function(f, "f")
+    as_function(f)
     if not isinstance(f.kernel, Sum):
         raise ValueError("f must have a kernel that is a sum k1 + k2, got "
                          f"{f.kernel}")

@@ -31,7 +31,6 @@ from rkhs_lit import (
     vector,
     whole,
     width,
-    with_columns,
 )
 
 NARROW = [np.uint8, np.int8, np.int16, np.int32, np.float16, np.float32, np.longdouble]
@@ -494,17 +493,20 @@ def test_columns_in_another_order_are_refused_where_two_frames_meet(name):
             meet(Table(a=a, b=b), other)
 
 
-def test_names_of_columns_stay_with_points_and_leave_with_computation():
-    """def-points."""
-    points = as_points(Table(a=a, b=b))
-    assert points[3:].columns == points.copy().columns == ("a", "b")
-    for computed in (2 * points, points @ points.T, points.sum(axis=0), points**2):
-        assert type(computed) is np.ndarray
-    np.add(points, 1.0, out=points)
-    assert np.array_equal(points, np.column_stack([a, b]) + 1)
-    with pytest.raises(ValueError, match="same columns"):
-        same_columns(points, with_columns(np.ones((2, 2)), Table(b=b, a=a)))
-    same_columns(points, np.ones((2, 2)))
+def test_names_of_columns_must_agree_where_both_have_them():
+    """def-points: frames, pairs of frames, and feature maps made from frames."""
+    frame, turned, plain = Table(a=a, b=b), Table(b=b, a=a), np.ones((12, 2))
+    assert type(as_points(frame)) is np.ndarray
+    same_columns(frame, plain)
+    same_columns(frame, r.Features(k, frame))
+    for left, right in (
+        (frame, turned),
+        (r.Pairs(frame, y), r.Pairs(turned, y)),
+        (r.Features(k, frame)[:3], turned),
+        (r.Features(k, r.Features(k, frame)), turned),
+    ):
+        with pytest.raises(ValueError, match="same columns"):
+            same_columns(left, right)
 
 
 @given(st.integers(1, 6), st.integers(0, 2**32 - 1), st.floats(1e-12, 0.1))

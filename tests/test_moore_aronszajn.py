@@ -1233,7 +1233,7 @@ def test_bad_input_to_kernel_from_basis(basis, gram, name):
 def test_basis_functions_with_bad_values():
     for basis in (lambda x: np.ones((len(x), 3)), lambda x: np.full((len(x), 2), np.nan)):
         k = kernel_from_basis(basis, np.eye(2))
-        with pytest.raises(ValueError, match="basis must give 2"):
+        with pytest.raises(ValueError, match="basis must (give one row|be finite)"):
             k([1.0, 2.0])
 
 
@@ -1249,7 +1249,7 @@ def test_basis_functions_with_bad_values():
 def test_basis_with_values_in_the_wrong_places(basis, shape):
     """thm-basis-kernel: a transposed array of values must not be read row by row."""
     k = kernel_from_basis(basis, np.eye(2))
-    with pytest.raises(ValueError, match=f"basis must give one row.*{shape}"):
+    with pytest.raises(ValueError, match=f"basis must (give one row|have).*{shape}"):
         k([1.0, 2.0, 3.0])
 
 
