@@ -191,6 +191,7 @@ from rkhs_lit.pca import (
     centre,
     denoise,
     kernel_pca,
+    modes,
     preimage,
 )
 from rkhs_lit.representer import (
