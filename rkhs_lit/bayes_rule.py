@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 08a708cdab345711
+# Cells: ffd5a74fe8c64727
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -94,7 +94,7 @@ class Coordinates:
 
     def __post_init__(self):
         Phi = self.Phi
-        G, pivots = pivoted_cholesky(Phi.kernel, Phi.points, tol=self.tol,
+        G, pivots = pivoted_cholesky(Phi.kernel, Phi, tol=self.tol,
                                      max_rank=self.max_rank,
                                      return_pivots=True)
         R = G[pivots]                            # triangular

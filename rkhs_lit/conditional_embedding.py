@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d3d20274f7ead59d
+# Cells: 0fb9aafe09ed70ad
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -41,8 +41,7 @@ def values_at(g, Psi: Features, name: str = "g") -> np.ndarray:
     the array of these numbers (:prf:ref:`thm-ce-ridge`)."""
     if isinstance(g, RKHSFunction):
         as_function(g, name, Psi.kernel)
-        points = Features(Psi.kernel, g.features, name)
-        return check.finite(Psi.dot(g.weights, points), name)
+        return Psi.dot(g.weights, Features(Psi.kernel, g.features, name))
     Y = Psi.points
     if isinstance(Y, tuple) and all(isinstance(y, Real) for y in Y):
         Y = np.array(Y)                      # so that g can compute
@@ -196,7 +195,7 @@ def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,
     check.positive(len(Phi) * float(lams.max()), "n lams")
     shifts = len(Phi) * lams
     d, U = ridge_spectrum(Phi.gram(), shifts.min(), "n lams", "k")
-    G = pivoted_cholesky(l, Psi.points, tol=0)
+    G = pivoted_cholesky(l, Psi, tol=0)
     Z, squares = U.T @ G, U**2
     with np.errstate(over="ignore", invalid="ignore"):
         # (RLR)_ii / R_ii² for the matrices R = U diag(c) U'

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 553573c6e6ca85c1
+# Cells: a1a1c12965372a50
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.bayes_rule import METHODS, Coordinates, posterior_weights
 from rkhs_lit.conditional_embedding import one_point, values_at
-from rkhs_lit.kernels import Gaussian, Kernel
+from rkhs_lit.kernels import TILE, Gaussian, Kernel
 from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
-from rkhs_lit.pca import preimage
+from rkhs_lit.pca import modes
 from rkhs_lit.ridge import ridge_factor
 
 
@@ -131,92 +131,78 @@ class KernelBayesFilter:
             "preimage",) * gaussian)
         if estimate == "auto":
             estimate = "preimage" if gaussian else "state"
-        vectors = None if estimate == "state" else as_points(Phi.points,
-                                                             "states")
+        vectors = Phi.seen if gaussian else None
+        if estimate == "mean":
+            vectors = as_points(Phi.points, "states")
         phi = Coordinates(trajectory, self.tol, self.max_rank)
         gamma = Coordinates(Psi, self.tol, self.max_rank)
-        F, F_next, G = phi.G[:len(Phi)], phi.G[-len(Phi):], gamma.G
+        n, G = len(Phi), gamma.G
+        F, F_next = phi.G[:n], phi.G[-n:]
         vars(self).update(
-            states=Phi.points, observations=Psi.points, vectors=vectors,
-            next_states=Phi_next.points, estimate=estimate, Phi=Phi,
-            Phi_next=Phi_next, phi=phi, gamma=gamma, F=F, F_next=F_next,
-            G=G, sizes=np.sqrt(Phi.diag()),
+            states=Phi.points, observations=Psi.points, Phi=Phi,
+            next_states=Phi_next.points, Phi_next=Phi_next, phi=phi,
+            gamma=gamma, F=F, F_next=F_next, G=G, estimate=estimate,
+            vectors=vectors, sizes=np.sqrt(Phi.diag()),
+            mass=unit_mass if self.normalise else np.asarray,
             **_regularised(F, F_next, G, self.lam, self.eps))
-
-    def __repr__(self):
-        return (f"KernelBayesFilter({self.k}, {self.l}, n={len(self.Phi)}, "
-                f"lam={self.lam:.6g}, eps={self.eps:.6g})")
 
     def __setstate__(self, state):             # arrays stay read-only
         vars(self).update({name: check.frozen(value) if isinstance(
             value, np.ndarray) else value for name, value in state.items()})
 
+    def __repr__(self):
+        return (f"KernelBayesFilter({self.k}, {self.l}, n={len(self.Phi)}, "
+                f"lam={self.lam:.6g}, eps={self.eps:.6g})")
+
     def predict(self, f: RKHSFunction | GaussianEmbedding) -> RKHSFunction:
         """The embedding of the next state, from that of a state."""
-        beta = self.prior @ self._theta(f, "f")
-        return self.Phi_next @ self._mass(beta)
+        theta = self.phi.of(f, "f")
+        return self.Phi_next @ self.mass(self.prior @ theta)
 
     def update(self, y, prior: RKHSFunction | GaussianEmbedding
                ) -> RKHSFunction:
         """The embedding of a state, from the embedding of its prior
         distribution and an observation y of it."""
-        return self._observed(y, self._theta(prior, "prior"))
+        theta = self.phi.of(prior, "prior")
+        return self.Phi @ self._run(one_point(self.l, y, "y", "l"),
+                                    theta)[0][0]
 
     def step(self, y, previous: RKHSFunction | GaussianEmbedding | None
              = None) -> RKHSFunction:
         """The embedding of a state, from an observation y of it and the
         embedding of the state before, if there was one."""
-        return self._observed(y, self._moved(previous))
+        theta = None if previous is None else self.M @ self.phi.of(
+            previous, "previous")
+        return self.Phi @ self._run(one_point(self.l, y, "y", "l"),
+                                    theta)[0][0]
 
     def filter(self, ys, previous: RKHSFunction | GaussianEmbedding | None
                = None) -> "Filtered":
         """The embeddings and estimates for a sequence of observations,
         the first of which follows on `previous`, if that is given."""
-        theta, W, notes = self._moved(previous), [], []
-        at_ys = Features(self.l, ys, "ys", "l")
-        for gamma, seen in zip(*self._seen(at_ys)):
-            alpha, note = self._posterior(gamma, seen, theta)
+        theta = None if previous is None else self.M @ self.phi.of(
+            previous, "previous")
+        W, notes = self._run(Features(self.l, ys, "ys", "l"), theta)
+        return Filtered(self.k, self.states, W, self.locate(W), notes)
+
+    def _run(self, at_ys, theta):
+        """The weights of the embeddings after each of the observations,
+        and notes; θ⁻ are the coordinates of the first prediction."""
+        gammas, W, notes = self.gamma(at_ys), [], []
+        seen = np.abs(gammas).max(axis=1) > 1e-8 * np.sqrt(at_ys.diag())
+        for gamma, visible in zip(gammas, seen):
+            alpha, note = self._posterior(gamma, visible, theta)
             theta = self.M @ (self.F.T @ alpha)
             W.append(alpha)
             notes.append(note)
-        W = np.array(W)
-        return Filtered(self.k, self.states, W, self.locate(W),
-                        tuple(notes))
-
-    def locate(self, W) -> Sequence:
-        """A point for each row of W, the weights of an embedding at the
-        states, in the way that `estimate` says."""
-        best = np.argmax((W @ self.F) @ self.F.T, axis=1)
-        if self.estimate == "state":
-            return self.Phi[best].points
-        X = self.vectors
-        if self.estimate == "mean":
-            U = np.array([*map(unit_mass, W)])
-            cancel = U.sum(axis=1) < np.abs(U).sum(axis=1) / 10
-            for j in np.flatnonzero(cancel):
-                U[j] = unit_mass(np.maximum(U[j], 0.0))
-            found = np.where(U.any(axis=1)[:, None], U @ X, X[best])
-        else:
-            value = np.sum(W * self.k(X[best], X), axis=1)
-            positive = value > 1e-9 * np.abs(W).sum(axis=1)
-            found = np.array([preimage(self.Phi @ w, x) if up else x
-                              for w, x, up in zip(W, X[best], positive)])
-        return found[:, 0] if np.ndim(self.states) == 1 else found
-
-    def retune(self, lam: float, eps: float) -> "KernelBayesFilter":
-        """The same filter with other regularisers; the features are
-        not computed again."""
-        other = object.__new__(KernelBayesFilter)
-        vars(other).update(vars(self) | _regularised(
-            self.F, self.F_next, self.G, lam, eps))
-        return other
+        return np.array(W), tuple(notes)
 
     def _posterior(self, gamma, seen, theta):
         """The weights α⁺ after an observation with the coordinates γ, and
-        how they were found (:prf:ref:`alg-kernel-filter`). The prediction
-        has the coordinates θ⁻; there is none at the start."""
+        how they were found (:prf:ref:`alg-kernel-filter`); without θ⁻ at
+        the start."""
         n, first = len(self.F), theta is None
-        w = None if first else self._mass(self.prior @ theta)
+        w = None if first else self.mass(self.prior @ theta)
         for note, possible, weights in (
                 ("posterior", seen and not first, lambda: posterior_weights(
                     self.G, w, gamma, self.eps, self.method)),
@@ -231,33 +217,33 @@ class KernelBayesFilter:
             rounding = 1e-8 * (np.abs(u) @ self.sizes) * self.sizes
             if (self.F @ (self.F.T @ u) > rounding).any():       # usable
                 break
-        return self._mass(alpha), note
+        return self.mass(alpha), note
 
-    def _mass(self, w):
-        return unit_mass(w) if self.normalise else w
+    def locate(self, W) -> Sequence:
+        """A point for each row of W, the weights of an embedding at the
+        states, in the way that `estimate` says."""
+        best, X = np.argmax((W @ self.F) @ self.F.T, axis=1), self.vectors
+        if self.estimate == "state":
+            return self.Phi[best].points
+        if self.estimate == "mean":
+            U = np.array([*map(unit_mass, W)])
+            cancel = U.sum(axis=1) < np.abs(U).sum(axis=1) / 10
+            for j in np.flatnonzero(cancel):
+                U[j] = unit_mass(np.maximum(U[j], 0.0))
+            found = np.where(U.any(axis=1)[:, None], U @ X, X[best])
+        else:
+            tiles = [slice(t, t + TILE) for t in range(0, len(W), TILE)]
+            found = np.concatenate([modes(self.Phi, W[i], X[best[i]])[0]
+                                    for i in tiles])
+        return found[:, 0] if np.ndim(self.states) == 1 else found
 
-    def _seen(self, at_y):
-        """The coordinates γ(y), and whether they can be seen."""
-        gamma = self.gamma(at_y)
-        faint = 1e-8 * np.sqrt(at_y.diag())
-        return gamma, np.abs(gamma).max(axis=1) > faint
-
-    def _observed(self, y, theta):
-        gamma, seen = self._seen(one_point(self.l, y, "y", "l"))
-        return self.Phi @ self._posterior(gamma[0], seen[0], theta)[0]
-
-    def _moved(self, previous):
-        return None if previous is None else (
-            self.M @ self._theta(previous, "previous"))
-
-    def _theta(self, f, name):
-        """The coordinates of an embedding."""
-        own = [(self.states, self.F), (self.next_states, self.F_next)]
-        for points, E in own:
-            if getattr(f, "points", None) is points and f.kernel == self.k:
-                with np.errstate(over="ignore", invalid="ignore"):
-                    return check.finite(E.T @ f.weights, name)
-        return self.phi.of(f, name)
+    def retune(self, lam: float, eps: float) -> "KernelBayesFilter":
+        """The same filter with other regularisers; the features are
+        not computed again."""
+        other = object.__new__(KernelBayesFilter)
+        vars(other).update(vars(self) | _regularised(
+            self.F, self.F_next, self.G, lam, eps))
+        return other
 
 
 # %% [5] The filter

@@ -987,12 +987,13 @@ def test_a_kernel_that_is_zero_says_nothing():
 def test_embeddings_of_another_space_are_refused():
     """thm-filter-recursion: embeddings are elements of H_k, for points like the states."""
     f = KernelBayesFilter(K, L, X, Y, LAM, EPS)
-    for m in (RKHSFunction(L, X, np.ones(12)), RKHSFunction(K, X[:, :1], np.ones(12)),
-              RKHSFunction(K, f.states, np.full(11, 1.7e308)), "m", X):
+    for m in (RKHSFunction(L, X, np.ones(12)), RKHSFunction(K, X[:, :1], np.ones(12)), "m", X):
         for name, call in (("previous", lambda m: f.step(Y[0], m)), ("prior", lambda m: f.update(Y[0], m)),
                            ("previous", lambda m: f.filter(Y[:2], m)), (r"\bf\b", f.predict)):
             with pytest.raises(ValueError, match=name):
                 call(m)
+    with pytest.raises(ValueError, match="too large"):
+        f.step(Y[0], RKHSFunction(K, f.states, np.full(11, 1.7e308)))
     for y in ([0.1, np.nan], 0.1, [0.1, 0.2, 0.3], "a", None, [[0.1, 0.2]]):
         with pytest.raises(ValueError, match="^y "):
             f.step(y)
