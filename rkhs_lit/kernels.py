@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 23331b8e5c3af9cb
+# Cells: 165172ac98314878
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -754,7 +754,7 @@ class Polynomial(_OfProduct):
     def __post_init__(self):
         vars(self).update(
             degree=check.whole(self.degree, "degree", 1),
-            c=check.nonnegative(self.c, "c", ": with c < 0 it is no kernel"))
+            c=check.nonnegative(self.c, "c", ": it is no kernel if c < 0"))
 
     def _of(self, z):
         return (z + self.c) ** self.degree

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 15079977363edde3
+# Cells: 239cae04ce3478e5
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -231,8 +231,9 @@ class Features:
             if other is None and i != j:
                 total[j] += K.T @ W[i]
 
+        m = self.n if other is None else other.n
         with np.errstate(over="ignore", invalid="ignore"):
-            if max(self.n, m := self.n if other is None else other.n) <= TILE:
+            if max(self.n, m) <= TILE:
                 values = self.gram(other) @ W
             else:
                 values = reduce_tiles(
@@ -251,19 +252,21 @@ class Features:
     def diag(self) -> np.ndarray:
         """The diagonal of Φ*Φ, the numbers k(x_i, x_i)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            d = check.finite(self.kernel._diag(self.seen), self.kernel_name)
-        if d.min() < 0:
+            d = self.kernel._diag(self.seen)
+        if not (0 <= d.min() and d.max() < np.inf):
             raise ValueError(
-                f"{self.kernel_name} must be positive definite, but at two "
-                f"equal points it is {d.min():.6g}")
+                f"{self.kernel_name} must be positive definite and finite, "
+                f"but at two equal points it is {d.min():.6g}, or at others "
+                f"{d.max():.6g}")
         return d
 
     def unit(self) -> tuple[float, "Features"]:
-        """c and the map for the kernel k / c, of size one at the points;
-        c is a power of two, so that no digit changes."""
+        """c and the map for the kernel k / c, between one and two at its
+        largest; c is a power of two, so that no digit changes."""
         largest = float(self.diag().max())
-        c = 2.0 ** min(max(math.frexp(largest)[1], -1000), 1000)
-        return c, replace(self, kernel=1 / c * self.kernel)
+        c = 2.0 ** min(max(math.frexp(largest)[1] - 1, -1000), 1000)
+        return (c, self) if c == 1 else (
+            c, replace(self, kernel=1 / c * self.kernel))
 
     def tile(self, i: slice, j: slice,
              other: "Features | None" = None) -> np.ndarray:

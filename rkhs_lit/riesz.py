@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/riesz.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a5635ee34592511e
+# Cells: b98d9680fab16095
 
 # %% [1] Riesz: every continuous functional is an inner product
 import warnings
@@ -19,7 +19,8 @@ import rkhs_lit.conventions as check
 
 # %% [2] Fine print: three numerical decisions
 def _system(gram, values, tol):
-    G, l = check.real_array(gram, "gram"), check.real_array(values, "values")
+    G = check.real_array(gram, "gram")
+    l = check.real_array(values, "values")
     if G.ndim != 2 or len(G) != G.shape[1]:
         raise ValueError(f"gram must be square, got shape {G.shape}")
     if l.ndim == 0 or len(l) != len(G):

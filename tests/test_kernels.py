@@ -46,6 +46,7 @@ from rkhs_lit import (
     Sum,
     Taylor,
     TensorProduct,
+    as_kernel,
     as_points,
     as_sequence,
     cross_covariance,
@@ -1265,3 +1266,13 @@ def test_an_error_in_one_tile_ends_the_others(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         reduce_tiles(visit, lambda: 0, 256 * 20, 256 * 20)
     assert len(visited) < 40                       # of 400
+
+
+def test_what_is_no_kernel_is_refused_by_name():
+    """def-kernel, prop-sigmoid."""
+    k, s = Gaussian(1.0), Sigmoid(1.0, 0.0)
+    assert as_kernel(k) is k and as_kernel(s) is s and as_kernel(k, definite=True) is k
+    with pytest.raises(ValueError, match="^l must be a Kernel, got str"):
+        as_kernel("rbf", "l")
+    with pytest.raises(ValueError, match="^l must be positive definite, but Sigmoid"):
+        as_kernel(s, "l", definite=True)
