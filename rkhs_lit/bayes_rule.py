@@ -4,17 +4,15 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ffd5a74fe8c64727
+# Cells: 56d011740487adc9
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Real
+from dataclasses import dataclass, fields
 
 import numpy as np
-from scipy.linalg import (cho_solve, eigh, lu_factor, lu_solve,
-                          solve_triangular)
+from scipy.linalg import cho_solve, eigh, solve_triangular
 
 import rkhs_lit.conventions as check
 from rkhs_lit.bochner import pivoted_cholesky
@@ -40,27 +38,17 @@ def _resolvent(G, w, eps, method, name="eps"):
     shift = eps if clipped else 1j * math.sqrt(eps)
     size = np.abs(S).sum(axis=0).max()
     if not abs(shift) >= np.finfo(float).eps * size:
-        raise ValueError(f"{name} must be larger, or it is lost in the "
-                         "rounding errors of an operator of size "
-                         f"{size:.3g}")
+        raise ValueError(f"{name} must be larger, or it is lost beside an "
+                         f"operator of size {size:.3g}")
     return LG, S + shift * np.eye(len(S))
 
 
 def posterior_weights(G, w, phi, eps: float,
                       method: str = "squared") -> np.ndarray:
-    """The weights ζ = Re ΛG (S + i√ε I)⁻¹ φ of a posterior
-    (:prf:ref:`thm-bayes-low-rank`).
-
-    Parameters
-    ----------
-    G : (n, r) array
-        A factor of the Gram matrix, K = G G'.
-    w : (n,) array
-        The weights of the prior.
-    phi : (r,) or (r, m) array
-        Coordinates φ(x) with k_X(x) = G φ(x).
-    eps, method : as for `kernel_bayes_rule`
-    """
+    """The weights ζ = Re ΛG (S + i√ε I)⁻¹ φ of a posterior, from the
+    weights w of the prior, for K = G G', S = G'ΛG and a φ, or columns φ,
+    with k_X(x) = G φ (:prf:ref:`thm-bayes-low-rank`); ε and the method
+    as for `kernel_bayes_rule`."""
     LG, A = _resolvent(G, w, eps, method)
     # NumPy alone: in a loop, the threads of NumPy's and of SciPy's BLAS
     # would get in each other's way.
@@ -71,10 +59,9 @@ def posterior_weights(G, w, phi, eps: float,
 # %% [3] Coordinates in the place of features
 @dataclass(frozen=True, eq=False, repr=False)
 class Coordinates:
-    """Vectors in the place of features: a factor G with K = G G', φ with
-    k_X(t) = G φ(t), and p with f(X) = G p (:prf:ref:`thm-bayes-low-rank`).
+    """Vectors φ in the place of features (:prf:ref:`thm-bayes-low-rank`).
 
-    ``phi(Psi)`` has the vectors φ(t) for the points of Ψ in its rows.
+    ``phi(Psi)`` has the vectors φ(t) of the points of Ψ in its rows.
 
     Parameters
     ----------
@@ -85,7 +72,7 @@ class Coordinates:
     Attributes
     ----------
     G : (n, r) array
-        The vectors φ(x_i), in rows.
+        The vectors of X: K = G G' and k_X(t) = G φ(t).
     """
 
     Phi: Features
@@ -114,7 +101,7 @@ class Coordinates:
 
     def of(self, f: RKHSFunction | GaussianEmbedding,
            name: str = "f") -> np.ndarray:
-        """The vector p of a function f with the same kernel."""
+        """The vector p with f(X) = G p, for f with the same kernel."""
         k = self.Phi.kernel
         if isinstance(f, GaussianEmbedding) and f.kernel == k:
             values = f(self._U.points)
@@ -145,19 +132,18 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
     Parameters
     ----------
     k, l : Kernel
-        Positive definite, on the points X and on the points Y.
+        On the points X and on the points Y.
     X, Y : sequences of n points
         The pairs (x_i, y_i), effects and causes.
     prior : RKHSFunction or GaussianEmbedding
         The embedding in H_l of the new distribution of Y.
     lam : float
-        The number λ > 0 that is added to the operator C_YY, so that nλ
-        is added to the Gram matrix of Y.
+        λ > 0, added to the operator C_YY: nλ beside the Gram matrix.
     eps : optional
         Not used: so that all three rules take the same arguments.
     tol : float
-        The share of the trace of the Gram matrix that its low-rank
-        factor may leave out.
+        The share of the trace of a Gram matrix that its low-rank factor
+        may leave out.
 
     Returns
     -------
@@ -191,15 +177,9 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
     """The embedding of (X, Y) when Y has another distribution, by the
     kernel chain rule (:prf:ref:`thm-kernel-chain-rule`).
 
-    Parameters
-    ----------
-    k, l, X, Y, prior, lam, eps, tol : as for `kernel_sum_rule`
-
-    Returns
-    -------
-    RKHSOperator
-        Σ w_i k(x_i, ·) ⊗ l(y_i, ·) from H_l to H_k, an estimate of the
-        uncentred cross-covariance operator under the prior.
+    All arguments are those of `kernel_sum_rule`. The operator from H_l
+    to H_k is Σ w_i k(x_i, ·) ⊗ l(y_i, ·), an estimate of the uncentred
+    cross-covariance operator under the prior.
     """
     Phi, Psi = paired(k, l, X, Y)
     w = _prior_weights(Psi, prior, lam, tol)
@@ -217,11 +197,9 @@ class KernelPosterior:
 
     Parameters
     ----------
-    k, l : Kernel
-    X, Y : sequences of n points
+    k, l, X, Y, eps, method, tol : as for `kernel_bayes_rule`
     prior_weights : (n,) array
         The numbers w_i: the density ratio at y_i, divided by n.
-    eps, method, tol : as for `kernel_bayes_rule`
     """
 
     k: Kernel
@@ -239,44 +217,37 @@ class KernelPosterior:
         eps = check.positive(self.eps, "eps")
         check.choice(self.method, "method", METHODS)
         phi = Coordinates(Phi, self.tol)
-        LG, A = _resolvent(phi.G, w, eps, self.method)
-        factor = tuple(map(check.frozen, lu_factor(A)))
+        Z = posterior_weights(phi.G, w, np.eye(phi.G.shape[1]), eps,
+                              self.method)
         vars(self).update(X=Phi.points, Y=Psi.points, prior_weights=w,
-                          eps=eps, Psi=Psi, phi=phi, LG=check.frozen(LG),
-                          factor=factor)
+                          eps=eps, Psi=Psi, phi=phi, Z=check.frozen(Z))
 
     def __reduce__(self):
-        return type(self), (self.k, self.l, self.X, self.Y,
-                            self.prior_weights, self.eps, self.method,
-                            self.tol)
+        return type(self), tuple(getattr(self, field.name)
+                                 for field in fields(self))
 
     def __repr__(self):
         return (f"KernelPosterior({self.k} -> {self.l}, n={len(self.Psi)}, "
                 f"{self.method}, eps={self.eps:.6g})")
 
-    def _at(self, points):
-        z = lu_solve(self.factor, self.phi(points).T).real
-        with np.errstate(over="ignore", invalid="ignore"):
-            return check.finite(self.LG @ z, "eps")
-
     def weights(self, T) -> np.ndarray:
-        """The weights ζ(t) of the posteriors at the points T, an (n, m)
-        array."""
-        return self._at(Features(self.k, T, "T", "k"))
+        """The weights ζ(t) = Zφ(t) of the posteriors at the points T, an
+        (n, m) array."""
+        return self.Z @ self.phi(Features(self.k, T, "T", "k")).T
 
     def __call__(self, x) -> RKHSFunction:
         """The function of H_l for one point x, of any kind."""
-        return self.Psi @ self._at(one_point(self.k, x))[:, 0]
+        return self.Psi @ (self.Z @ self.phi(one_point(self.k, x))[0])
 
     def expectation(self, g, T) -> np.ndarray:
         """Estimates of the posterior expectation of g(Y) for the points
         T; g as for `ConditionalEmbedding.expectation`."""
         values = values_at(g, self.Psi)
         size = np.abs(values).max() or 1.0       # so that none overflows
-        c = lu_solve(self.factor, self.LG.T @ (values / size)).real
         phi = self.phi(Features(self.k, T, "T", "k"))
         with np.errstate(over="ignore", invalid="ignore"):
-            return check.finite(size * (phi @ c), "g")
+            return check.finite(size * (phi @ (self.Z.T @ (values / size))),
+                                "g")
 
 
 # %% [8] Coordinates in the place of features
@@ -291,15 +262,15 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
     ----------
     k, l, X, Y, prior, lam : as for `kernel_sum_rule`
     eps : float
-        The number ε > 0: added to the square of the operator C_XX of
+        The number ε > 0 beside the square of the operator C = C_XX of
         the prior (so that √ε compares with its eigenvalues), or, for
-        "clipped", to that operator itself.
+        "clipped", beside that operator itself.
     method : str
         "squared" for (C² + εI)⁻¹ C, or "clipped" for (C + εI)⁻¹ with
         the positive parts of the weights.
     tol : float
-        The share of the traces of the Gram matrices that their low-rank
-        factors may leave out. Takes O(n r²) operations for the rank r.
+        As for `kernel_sum_rule`, for both Gram matrices. Takes O(n r²)
+        operations for the rank r.
 
     Returns
     -------
@@ -362,24 +333,19 @@ def _risks(F, G, p, ratio, lam, epsilons, folds, method):
 # %% [10] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
 class BayesValidation:
-    """Parameters of the kernel Bayes rule chosen on points left out
-    (:prf:ref:`prop-kbr-scores`).
-
-    Made by `validate_bayes_rule`.
+    """Parameters of the kernel Bayes rule chosen on points left out by
+    `validate_bayes_rule` (:prf:ref:`prop-kbr-scores`).
 
     Attributes
     ----------
-    lams : (a,) array
-    epsilons : (b,) array
+    lams, epsilons : (a,) and (b,) arrays
     ratio_scores : (a,) array
         The first score of each λ, half the mean squared error of the
         density ratio up to a constant.
     risks : (b,) array
         The second score of each ε, for the chosen λ.
-    lam : float
-        The λ with the least score.
-    eps : float
-        The ε with the least risk.
+    lam, eps : float
+        Those with the least score and the least risk.
     """
 
     lams: np.ndarray
@@ -404,15 +370,14 @@ class BayesValidation:
 # %% [11] Fine print
 def _folds(folds, n, rng):
     """Lists of indices in which each of n points is once."""
-    if isinstance(folds, Real):
+    if not np.iterable(folds):
         m = check.whole(folds, "folds", 2)
         folds = np.array_split(check.generator(rng).permutation(n), m)
-    folds = [np.asarray(fold, dtype=int) for fold in folds]
-    if len(folds) < 2 or not all(map(len, folds)) or (
-            sorted(np.concatenate(folds)) != [*range(n)]):
-        raise ValueError("folds must be at least 2, not empty, and have "
-                         f"each of {n} points once")
-    return folds
+    folds = [check.real_array(fold, "folds", 1) for fold in folds]
+    if len(folds) < 2 or sorted(np.concatenate(folds)) != [*range(n)]:
+        raise ValueError("folds must be at least 2, with each of the "
+                         f"indices of {n} points once")
+    return [fold.astype(int) for fold in folds]
 
 
 # %% [12] Both parameters, one after the other

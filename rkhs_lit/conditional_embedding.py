@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0fb9aafe09ed70ad
+# Cells: fa3253cfde3e080d
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -57,15 +57,10 @@ def values_at(g, Psi: Features, name: str = "g") -> np.ndarray:
 @dataclass(frozen=True, eq=False, repr=False)
 class ConditionalEmbedding:
     """Estimates of the embeddings of Y given X = x, for all x
-    (:prf:ref:`thm-ce-estimator`); made by `conditional_embedding`.
+    (:prf:ref:`thm-ce-estimator`).
 
-    Attributes
-    ----------
-    k, l : Kernel
-    X, Y : sequences of n points
-    lam : float
-    Phi, Psi : Features
-        The maps of X and Y.
+    Made by `conditional_embedding`, with its arguments as attributes,
+    and the maps Φ and Ψ of the points X and Y.
     """
 
     k: Kernel

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a1a1c12965372a50
+# Cells: 12f8b49ab3ca49e1
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -37,19 +37,17 @@ def _recording(k, l, states, observations, next_states):
     """The maps of states, successors, observations and all states."""
     Phi = Features(k, states, "states", "k")
     Psi = Features(l, observations, "observations", "l")
-    if len(Phi) != len(Psi):
-        raise ValueError("observations must be as many as states "
-                         f"({len(Phi)}), got {len(Psi)}")
-    if next_states is None:
-        if len(Phi) < 2:
-            raise ValueError("states must be a trajectory of at least two "
-                             "points")
-        return Phi[:-1], Phi[1:], Psi[:-1], Phi
-    Phi_next = Features(k, next_states, "next_states", "k")
-    if len(Phi_next) != len(Phi):
-        raise ValueError("next_states must be as many as states "
-                         f"({len(Phi)}), got {len(Phi_next)}")
-    return Phi, Phi_next, Psi, Phi.joined(Phi_next)
+    Phi_next = Phi if next_states is None else Features(
+        k, next_states, "next_states", "k")
+    for other in (Psi, Phi_next):
+        if len(other) != len(Phi):
+            raise ValueError(f"{other.name} must be as many as states "
+                             f"({len(Phi)}), got {len(other)}")
+    if next_states is not None:
+        return Phi, Phi_next, Psi, Phi.joined(Phi_next)
+    if len(Phi) < 2:
+        raise ValueError("states must be a trajectory of at least two")
+    return Phi[:-1], Phi[1:], Psi[:-1], Phi
 
 
 def _regularised(F, F_next, G, lam, eps):
@@ -222,7 +220,11 @@ class KernelBayesFilter:
     def locate(self, W) -> Sequence:
         """A point for each row of W, the weights of an embedding at the
         states, in the way that `estimate` says."""
-        best, X = np.argmax((W @ self.F) @ self.F.T, axis=1), self.vectors
+        W, X = check.real_array(W, "W", 2), self.vectors
+        if W.shape[1] != len(self.F):
+            raise ValueError("W must have a weight for each of "
+                             f"{len(self.F)} states, got shape {W.shape}")
+        best = np.argmax((W @ self.F) @ self.F.T, axis=1)
         if self.estimate == "state":
             return self.Phi[best].points
         if self.estimate == "mean":
@@ -254,10 +256,8 @@ class Filtered:
 
     Attributes
     ----------
-    kernel : Kernel
-        On the states.
-    states : sequence of n points
-        Those of the recording.
+    kernel, states : Kernel and sequence of n points
+        Of the recording.
     weights : (T, n) array
         In row t the weights of the embedding at time t.
     estimates : (T, d) or (T,) array, or sequence of T states
@@ -295,8 +295,7 @@ class Filtered:
 
     def expectation(self, g) -> np.ndarray:
         """Estimates Σ w_i g(x_i) of the expectation of g at each time,
-        for g a function of the space, any function that takes the
-        states and returns n numbers (or n rows), or these numbers."""
+        with g as for `ConditionalEmbedding.expectation`."""
         Phi = Features(self.kernel, self.states, "states")
         return self.weights @ values_at(g, Phi)
 
@@ -310,9 +309,7 @@ class FilterValidation:
     ----------
     filter : KernelBayesFilter
         The best one, trained on the whole trajectory.
-    kernels : tuple of p pairs (k, l)
-    lams : (q,) array
-    epsilons : (r,) array
+    kernels, lams, epsilons : p pairs (k, l), (q,) and (r,) arrays
         What was tried.
     errors : (p, q, r) array
         The validation error for each pair of kernels, λ and ε.

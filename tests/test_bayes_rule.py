@@ -691,12 +691,12 @@ def test_the_record_does_not_change_with_its_inputs():
     before = fit(0.3)([0.0, 1.0])
     X[:], Y[:], w[:] = 7.0, 7.0, 7.0
     assert (fit(0.3)([0.0, 1.0]) == before).all()
-    for array in (fit.prior_weights, fit.LG, fit.factor[0], fit.phi.G):
+    for array in (fit.prior_weights, fit.Z, fit.phi.G):
         with pytest.raises(ValueError):
             array[0] = 1.0
     for twin in (pickle.loads(pickle.dumps(fit)), copy.deepcopy(fit)):
         assert (twin(0.3)([0.0, 1.0]) == before).all() and repr(twin) == repr(fit)
-        assert not twin.LG.flags.writeable and not twin.phi.G.flags.writeable
+        assert not twin.Z.flags.writeable and not twin.phi.G.flags.writeable
     assert repr(fit.phi) == f"Coordinates({Features(fit.k, fit.X)}, r={fit.phi.G.shape[1]})"
 
 

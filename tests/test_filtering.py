@@ -634,6 +634,8 @@ def test_where_no_preimage_exists_the_best_state_is_taken():
     W = np.array([[1.0, 0.2, 0.0], [-1.0, -1.0, -0.5], [0.0, 0.5, 1.0]])
     found = f.locate(W)
     assert found[1] == 2.0
+    with pytest.raises(ValueError, match="^W must"):
+        f.locate(W[:, :2])
     for t, x in ((0, 0.0), (2, 2.0)):
         assert np.allclose(found[t], preimage(RKHSFunction(K, f.states, W[t]), x), atol=1e-6)
 
