@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 801c23d1d000996d
+# Cells: 51efeb6cd5726da3
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -16,9 +16,8 @@ from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 import rkhs_lit.conventions as check
-from rkhs_lit.conventions import as_points
 from rkhs_lit.bochner import pivoted_cholesky
-from rkhs_lit.kernels import TILE, Gaussian, Kernel, squared_distances
+from rkhs_lit.kernels import TILE, Gaussian, Kernel
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction, as_function
 
 
@@ -44,7 +43,9 @@ def centre(K) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         C = G - G.mean(axis=1, keepdims=True)
         C -= C.mean(axis=0)
-    return check.finite(C, "the sum of a row of K")
+    if not np.isfinite(C).all():
+        raise ValueError("K must be smaller: the sums of its rows overflow")
+    return C
 
 
 # %% [3] The record
@@ -184,6 +185,10 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     """Principal components of the features k(x_i, ·)
     (:prf:ref:`thm-kpca`).
 
+    The eigenvalues are those of the covariance operator (scikit-learn's
+    are n times larger). The largest score on X in absolute value is
+    positive.
+
     Parameters
     ----------
     kernel : Kernel
@@ -199,13 +204,6 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     rank : int, optional
         Use this many landmarks instead of a Gram matrix: O(n rank)
         memory (:prf:ref:`thm-kpca-low-rank`).
-
-    Returns
-    -------
-    PrincipalComponents
-        Its eigenvalues are those of the covariance operator, scikit-learn's
-        are n times larger. The score on X that is largest in absolute
-        value is positive.
 
     Examples
     --------
@@ -299,62 +297,64 @@ def _low_rank(Phi, r, centred, rank):
 
 
 # %% [9] The way back: pre-images
-def _bumps(X, W, Z):
-    """In units of σ, for each row w of W with Σ |w_i| = 1 and z of Z: the
-    value f(z), its gradient, the safe D*(z), and the rounding error of
-    the gradient."""
-    P = W * np.exp(-squared_distances(Z, X) / 2)
-    f, size = P.sum(axis=1), np.abs(P)
-    safe = ((size.sum(axis=1) + f) / 2
-            + np.exp(-1.5) * (1 - W.sum(axis=1)))
-    error = _NOISE * (size @ np.abs(X).max(axis=1)
-                      + np.abs(f) * np.abs(Z).max(axis=1))
-    return f, P @ X - f[:, None] * Z, safe, error
-
-
 _NOISE = 16 * np.finfo(float).eps
 
 
-def _uphill(X, W, Z, tol, max_steps):
+def _bumps(Phi, W, Z):
+    """For each row w of W, with Σ |w_i| = 1, and z of Z: the value f(z),
+    σ²∇f(z) and its rounding error, and the safe D*(z)."""
+    Psi, every = Features(Phi.kernel, Z, seen=Z), slice(None)
+    P = W * Psi.tile(every, every, Phi)
+    f, size, X = P.sum(axis=1), np.abs(P), Phi.seen
+    error = _NOISE * (size @ np.abs(X).max(axis=1)
+                      + np.abs(f) * np.abs(Z).max(axis=1))
+    safe = ((size.sum(axis=1) + f) / 2
+            + np.exp(-1.5) * (1 - W.sum(axis=1)))
+    return f, P @ X - f[:, None] * Z, error, safe
+
+
+def _uphill(Phi, W, Z, tol, max_steps):
     """Steps 2 to 4 of the algorithm, from each row of Z: where they end,
     and the rows that have not ended after max_steps."""
-    Z, rows = Z.copy(), np.arange(len(Z))
-    now = _bumps(X, W, Z)
+    Z, rows, sigma = Z.copy(), np.arange(len(Z)), Phi.kernel.sigma
+    now = _bumps(Phi, W, Z)
     D = now[0]
     for steps in range(max_steps + 1):
-        f, slope, safe, error = now
-        going = np.abs(slope).max(axis=1) > np.maximum(tol * f, error)
-        rows, f, slope, safe, error, D = (
-            a[going] for a in (rows, f, slope, safe, error, D))
+        f, slope, error, safe = now
+        going = np.abs(slope).max(axis=1) > np.maximum(tol * sigma * f,
+                                                       error)
+        rows, f, slope, error, safe, D = (
+            a[going] for a in (rows, f, slope, error, safe, D))
         if rows.size == 0 or steps == max_steps:
             return Z, rows
         step = slope / D[:, None]
-        new = _bumps(X, W[rows], Z[rows] + step)
-        gain = np.sum(slope * step, axis=1) / 4
+        new = _bumps(Phi, W[rows], Z[rows] + step)
+        gain = np.sum(slope / sigma * (step / sigma), axis=1) / 4
         good = (new[0] >= f + gain - _NOISE) | (D >= safe)
         Z[rows[good]] += step[good]
         bend = (np.sum(step * (slope - new[1]), axis=1)
                 / np.sum(step**2, axis=1))
         bend = np.where(bend > 0, np.maximum(bend, new[0] / 100), new[0])
-        D = np.where(good, np.minimum(bend, new[2]),
+        D = np.where(good, np.minimum(bend, new[3]),
                      np.minimum(4 * D, safe))
         now = [np.where(good if a.ndim == 1 else good[:, None], b, a)
-               for a, b in zip((f, slope, safe, error), new)]
+               for a, b in zip((f, slope, error, safe), new)]
 
 
 # %% [10] The way back: pre-images
-def _higher(X, w, z, tol):
+def _higher(Phi, w, z, tol):
     """Step 5: from a stationary point z, a step in the direction in which
     the function bends upwards most, or None if it does so in none."""
-    P = w * np.exp(-squared_distances(z[None], X)[0] / 2)
-    f, d, near = P.sum(), len(z), P != 0
-    A = X[near] - z
+    Psi, every = Features(Phi.kernel, z, seen=z), slice(None)
+    P = w * Psi.tile(every, every, Phi)[0]
+    f, near, sigma, d = P.sum(), P != 0, Phi.kernel.sigma, z.shape[1]
+    A = (Phi.seen[near] - z) / sigma
     (mu,), e = eigh((A.T * P[near]) @ A - f * np.eye(d),
                     subset_by_index=[d - 1, d - 1])
     t = 1.0
     while mu > tol * f and mu * t**2 / 4 > _NOISE:
-        ends = z + t * np.outer([1, -1], e * _signs(e))
-        values = _bumps(X, w[None], ends)[0]
+        ends = z + t * sigma * np.outer([1, -1], e * _signs(e))
+        values = _bumps(Phi, w[None], ends)[0]
         if values.max() >= f + mu * t**2 / 4:
             return ends[values.argmax()]
         t /= 2
@@ -392,26 +392,23 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
         raise ValueError(f"{getattr(Phi, 'name', 'Phi')} must have a "
                          "Gaussian kernel, got "
                          f"{getattr(Phi, 'kernel', Phi)}")
-    W, X, sigma = check.real_array(W, "W", 2), Phi.seen, Phi.kernel.sigma
+    W, X = check.real_array(W, "W", 2), Phi.seen
     if W.shape[1] != len(X):
         raise ValueError(f"W must have a column for each of {len(X)} "
                          f"points, got shape {W.shape}")
     for size in (np.max, np.sum):                # a sum may overflow
         total = size(np.abs(W), axis=1, keepdims=True)
         W = W / np.where(total > 0, total, 1.0)
-    Z = X[Phi.dot(W.T).argmax(axis=0)] if start is None else as_points(
-        start, "start")
+    Z = np.array(X[Phi.dot(W.T).argmax(axis=0)] if start is None
+                 else Features(Phi.kernel, start, "start").seen)
     if Z.shape != (len(W), X.shape[1]):
         raise ValueError(f"start must be {len(W)} points of {X.shape[1]} "
                          f"numbers, got shape {Z.shape}")
-    with np.errstate(over="ignore"):
-        X, Z = X / sigma, Z / sigma
-    if not (np.isfinite(X).all() and np.isfinite(Z).all()):
-        raise ValueError("start (or T) and the points must be smaller: "
-                         "divided by the width of the kernel they overflow")
-    tol, steps = check.tolerance(tol), check.whole(max_steps, "max_steps", 1)
-    status, f = np.zeros(len(W), dtype=int), _bumps(X, W, Z)[0]
-    lost = np.flatnonzero(f < 1e-10)
+    tol = check.tolerance(tol)
+    max_steps = check.whole(max_steps, "max_steps", 1)
+
+    status, f = np.zeros(len(W), dtype=int), _bumps(Phi, W, Z)[0]
+    lost = np.flatnonzero(f < 1e-10)                            # step 1
     if lost.size:
         values = Phi.dot(W[lost].T)
         best = values.max(axis=0)
@@ -419,14 +416,14 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
                            X[values.argmax(axis=0)], Z[lost])
         status[lost[np.maximum(best, f[lost]) <= 1e-14]] = 2
     rows = np.flatnonzero(status == 0)
-    while rows.size:
-        Z[rows], moving = _uphill(X, W[rows], Z[rows], tol, steps)
+    while rows.size:                                   # steps 2 to 5
+        Z[rows], moving = _uphill(Phi, W[rows], Z[rows], tol, max_steps)
         status[rows[moving]] = 1
-        left = {j: z for j in rows[status[rows] == 0]
-                if (z := _higher(X, W[j], Z[j], tol)) is not None}
+        left = {j: z for j in rows[status[rows] == 0] if (
+            z := _higher(Phi, W[j], Z[j:j + 1], tol)) is not None}
         rows = np.array([*left], dtype=int)
         Z[rows] = [*left.values()] or Z[rows]
-    return sigma * Z, status
+    return Z, status
 
 
 def _modes(kernel, X, W, Z, tol, max_steps, wanted):
@@ -503,12 +500,14 @@ def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
     if not isinstance(pca, PrincipalComponents):
         raise ValueError("pca must be PrincipalComponents, got "
                          f"{type(pca).__name__}")
-    Phi, T = Features(pca.kernel, pca.features, "pca"), as_points(T, "T")
-    Z = np.empty(T.shape)
-    for a in range(0, len(T), TILE):
-        rows = slice(a, a + TILE)
-        Z[rows], status = modes(Phi, pca._projections(T[rows]), T[rows],
-                                tol=tol, max_steps=max_steps)
+    Phi = Features(pca.kernel, pca.features, "pca")
+    Psi = Features(pca.kernel, T, "T")
+    Z = []
+    for a in range(0, len(Psi), TILE):
+        start = Psi[a:a + TILE]
+        z, status = modes(Phi, pca._projections(start), start, tol=tol,
+                          max_steps=max_steps)
         _arrived(status, "T must have projections that are positive at T "
                  "or at one of the points of pca", max_steps, a)
-    return Z
+        Z.append(z)
+    return np.vstack(Z)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 245166c043eb11f9
+# Cells: 8d5909eb9f29aba7
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 import math
@@ -190,25 +190,26 @@ def _follow_path(Q, a, loss, tol):
     """γ with a gap of at most tol times the risk, or the best found."""
     lower, upper, q = loss._shape()
     gamma = np.full(len(a), (max(lower, -1.0) + min(upper, 1.0)) / 2)
-    sign, end = np.array([[1.0, lower], [-1.0, upper]]).T[:, :, None]
-    sign, end = sign[np.isfinite(end[:, 0])], end[np.isfinite(end[:, 0])]
+    ends = [(sign, end) for sign, end in ((1.0, lower), (-1.0, upper))
+            if np.isfinite(end)]
+    sign, end = np.array(ends).reshape(-1, 2).T[..., None]
     Z = sign * (gamma - end)
     W = 1 / np.maximum(Z, 0.5)
 
     def gap_and_risk(gamma):
         Qg = Q @ gamma
         s = a - Qg
-        return (np.sum(_fenchel_young(loss, s, gamma)),
+        return (s, np.sum(_fenchel_young(loss, s, gamma)),
                 np.sum(loss._phi(s)) + gamma @ Qg / 2)
 
     best, least, age = gamma, np.inf, 0
     for _ in range(200):
-        gap, risk = gap_and_risk(gamma)
+        s, gap, risk = gap_and_risk(gamma)
         best, least, age = ((gamma, gap, 0) if gap < least
                             else (best, least, age + 1))
         if gap <= tol * risk / 2 or age > 20 or not np.isfinite(gap):
             break
-        gamma, Z, W = _newton(Q, a - Q @ gamma, loss, sign, gamma, Z, W)
+        gamma, Z, W = _newton(Q, s, loss, sign, gamma, Z, W)
     guess, free = best.copy(), ~(Z < W).any(axis=0)
     for here, place in zip(Z < W, end):
         guess[here] = place
@@ -216,7 +217,7 @@ def _follow_path(Q, a, loss, tol):
         solve = _solver(Q[np.ix_(free, free)], np.full(free.sum(), q))
         guess[free] += solve((a - Q @ guess - q * guess)[free])
         guess = np.clip(guess, lower, upper)
-    return guess if gap_and_risk(guess)[0] < least else best
+    return guess if gap_and_risk(guess)[1] < least else best
 
 
 # %% [8] Fine print
