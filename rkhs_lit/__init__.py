@@ -89,10 +89,12 @@ rkhs_lit.filtering -- Filtering: Bayes' rule, again and again
 
 from rkhs_lit.bayes_rule import (
     BayesValidation,
+    Coordinates,
     KernelPosterior,
     kernel_bayes_rule,
     kernel_chain_rule,
     kernel_sum_rule,
+    posterior_weights,
     validate_bayes_rule,
 )
 from rkhs_lit.bochner import (
@@ -115,6 +117,8 @@ from rkhs_lit.conditional_embedding import (
     ConditionalEmbedding,
     conditional_embedding,
     embedding_leave_one_out,
+    one_point,
+    values_at,
 )
 from rkhs_lit.conditional_independence import (
     ConditionalTest,
@@ -167,6 +171,7 @@ from rkhs_lit.filtering import (
     FilterValidation,
     Filtered,
     KernelBayesFilter,
+    unit_mass,
     validate_filter,
 )
 from rkhs_lit.hsic import (
