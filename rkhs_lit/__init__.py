@@ -76,14 +76,15 @@ rkhs_lit.conditional_independence -- Conditional independence: what remains when
     conditional_independence_test, normalised_conditional_hsic
 
 rkhs_lit.conditional_embedding -- Conditional embeddings: a distribution for every x
-    ConditionalEmbedding, conditional_embedding, embedding_leave_one_out
+    ConditionalEmbedding, conditional_embedding, embedding_leave_one_out,
+    one_point, values_at
 
 rkhs_lit.bayes_rule -- Bayes' rule: change the prior, keep the sample
-    BayesValidation, KernelPosterior, kernel_bayes_rule, kernel_chain_rule,
-    kernel_sum_rule, validate_bayes_rule
+    BayesValidation, Coordinates, KernelPosterior, kernel_bayes_rule,
+    kernel_chain_rule, kernel_sum_rule, posterior_weights, validate_bayes_rule
 
 rkhs_lit.filtering -- Filtering: Bayes' rule, again and again
-    FilterValidation, Filtered, KernelBayesFilter, validate_filter
+    FilterValidation, Filtered, KernelBayesFilter, unit_mass, validate_filter
 """
 # Generated from the modules by `make tangle`; the version is pyproject.toml's.
 
@@ -322,6 +323,7 @@ __all__ = [
     "ConditionalTest",
     "Conjugated",
     "ConstrainedCovariance",
+    "Coordinates",
     "CrossValidation",
     "Definiteness",
     "Delta",
@@ -449,6 +451,7 @@ __all__ = [
     "nu_svm",
     "number",
     "nystrom_features",
+    "one_point",
     "op_norm",
     "operator_core",
     "paired",
@@ -458,6 +461,7 @@ __all__ = [
     "polynomial_features",
     "positive",
     "positives",
+    "posterior_weights",
     "power_function",
     "preimage",
     "project",
@@ -488,8 +492,10 @@ __all__ = [
     "tensor",
     "tile_sums",
     "tolerance",
+    "unit_mass",
     "validate_bayes_rule",
     "validate_filter",
+    "values_at",
     "vector",
     "whole",
     "width",

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 56d011740487adc9
+# Cells: 894a3e54145ac613
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -22,7 +22,7 @@ from rkhs_lit.kernels import Kernel
 from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
-from rkhs_lit.ridge import ridge_factor, ridge_spectrum
+from rkhs_lit.ridge import ridge_factor, ridge_spectrum, split_folds
 
 
 # %% [2] One complex solve of small size
@@ -367,20 +367,7 @@ class BayesValidation:
         return f"BayesValidation(lam={self.lam:.6g}, eps={self.eps:.6g})"
 
 
-# %% [11] Fine print
-def _folds(folds, n, rng):
-    """Lists of indices in which each of n points is once."""
-    if not np.iterable(folds):
-        m = check.whole(folds, "folds", 2)
-        folds = np.array_split(check.generator(rng).permutation(n), m)
-    folds = [check.real_array(fold, "folds", 1) for fold in folds]
-    if len(folds) < 2 or sorted(np.concatenate(folds)) != [*range(n)]:
-        raise ValueError("folds must be at least 2, with each of the "
-                         f"indices of {n} points once")
-    return [fold.astype(int) for fold in folds]
-
-
-# %% [12] Both parameters, one after the other
+# %% [11] Both parameters, one after the other
 def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
                         prior: RKHSFunction | GaussianEmbedding, lams,
                         epsilons, *, method: str = "squared", folds=5,
@@ -407,7 +394,8 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
     lams = check.positives(lams, "lams")
     epsilons = check.positives(epsilons, "epsilons")
     check.choice(method, "method", METHODS)
-    folds, phi = _folds(folds, len(Phi), rng), Coordinates(Psi, tol)
+    folds, _ = split_folds(len(Phi), folds, rng=rng)
+    phi = Coordinates(Psi, tol)
     F, G, p = phi.G, Coordinates(Phi, tol).G, phi.of(prior, "prior")
     with np.errstate(all="ignore"):
         scores, ratios = _ratio_scores(F, p, lams, folds)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 11fa7d660b347a2b
+# Cells: d685ad75a05aab54
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -468,11 +468,3 @@ def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
         raise ValueError("landmarks must have k(u, u) > 0 for at least one "
                          "of them")
     return NystromFeatures(kernel, Phi[P], F[P])
-
-
-def _take(X, index):
-    if isinstance(X, Pairs):
-        return Pairs(_take(X.first, index), _take(X.second, index))
-    if isinstance(X, np.ndarray):
-        return X[index]
-    return [X[i] for i in index]

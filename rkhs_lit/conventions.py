@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ea46bed6adbd69bd
+# Cells: 0c1662d3822f3ccf
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -286,7 +286,7 @@ def finite(values, name: str):
     """The values themselves, if all are finite (:prf:ref:`def-points`)."""
     if not np.isfinite(values).all():
         raise ValueError(f"{name} gave a value that is not finite: it "
-                         "overflows, the points are too large for it")
+                         "overflows, the numbers are too large")
     return values
 
 

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d5fa478e024632da
+# Cells: 57dda9684cbc8506
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -19,7 +19,7 @@ from scipy.linalg import (LinAlgError, LinAlgWarning, block_diag,
 
 import rkhs_lit.conventions as check
 from rkhs_lit.kernels import Kernel, Pairs, reduce_tiles
-from rkhs_lit.mmd import moved
+from rkhs_lit.mean_embedding import moved
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
 
@@ -559,55 +559,7 @@ def _certain(value, A, e, many, name):
                          _grown(size, e))
 
 
-# %% [13] Fine print
-def _same_space(k, l):
-    return k is l or k == l
-
-
-def _named_space(kernel, name):
-    if not isinstance(kernel, Kernel):
-        raise ValueError(f"{name} must be a Kernel, got "
-                         f"{type(kernel).__name__}")
-    if not kernel.positive_definite:
-        raise ValueError(f"{name} must be positive definite, but {kernel} "
-                         "is known not to be")
-
-
-def _points(kernel, points, name):
-    return Features(kernel, points, name).points
-
-
-def _one_kind(kernel, X, Z, who):
-    try:
-        kernel(X[:1], Z[:1])
-    except ValueError as error:
-        raise ValueError(f"{who} must have points of one kind: {error}"
-                         ) from None
-
-
-def _read(g, l, Y, name="g"):
-    """The values g(Y) of a function of H_l."""
-    _expect(g, name, RKHSFunction)
-    if not _same_space(g.kernel, l):
-        raise ValueError(f"{name} must be a function of the kernel {l}, "
-                         f"got {g.kernel}")
-    try:
-        return g(Y)
-    except ValueError as error:
-        raise ValueError(f"{name} does not suit the points Y of the "
-                         f"operator: {error}") from None
-
-
-def _power(x):
-    """A power of two of the size of x: to divide by it is exact."""
-    return math.ldexp(1.0, min(math.frexp(x)[1], 1023)) if x > 0 else 0.0
-
-
-def _lanczos(A, zero=0.0):
-    return lanczos(A, zero)
-
-
-# %% [14] Norms
+# %% [13] Norms
 def operator_core(A: RKHSOperator) -> np.ndarray:
     """The matrix F'WG with factors FF' of Φ*Φ and GG' of Ψ*Ψ, which has
     the singular values of A = Φ W Ψ* (:prf:ref:`thm-operator-core`).
@@ -629,7 +581,7 @@ def operator_core(A: RKHSOperator) -> np.ndarray:
     return _factor(A.Phi).T @ (W @ _factor(A.Psi))
 
 
-# %% [15] Norms
+# %% [14] Norms
 DENSE = 1000
 
 
@@ -656,7 +608,7 @@ def hs_norm(A: RKHSOperator) -> float:
     return _certain(value, U, e, many, "hs_norm(A)")
 
 
-# %% [16] Many points
+# %% [15] Many points
 def lanczos(A: RKHSOperator, zero: float = 0.0,
             ) -> tuple[float, np.ndarray | None]:
     """The largest eigenvalue of A*A and an eigenfunction, by Lanczos'
@@ -693,7 +645,7 @@ def lanczos(A: RKHSOperator, zero: float = 0.0,
     return (float(theta), s @ np.array(Q)) if theta > 0 else (0.0, None)
 
 
-# %% [17] Many points
+# %% [16] Many points
 def op_norm(A: RKHSOperator) -> float:
     """The operator norm of an operator, its largest singular value
     (:prf:ref:`thm-operator-core`).
@@ -712,7 +664,7 @@ def op_norm(A: RKHSOperator) -> float:
     return _certain(value, U, e, many, "op_norm(A)")
 
 
-# %% [18] From a sample
+# %% [17] From a sample
 def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      centred: bool = True) -> RKHSOperator:
     """The empirical cross-covariance operator C from H_l to H_k
@@ -734,7 +686,7 @@ def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      Psi)
 
 
-# %% [19] Dividing by an operator
+# %% [18] Dividing by an operator
 @_free
 def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
                       lam: float) -> RKHSFunction | RKHSOperator:

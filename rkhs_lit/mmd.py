@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b7ab02a92c8910c9
+# Cells: 1d9cb7d4061692c5
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -80,19 +80,7 @@ def _orders(marks, B, rng):
         yield rng.permuted(rows, axis=1).T
 
 
-# %% [4] Fine print
-def _suited(kernel, points, letter, name="the kernel"):
-    """Points as the kernel wants them, or an error that names both."""
-    try:
-        return kernel._prepare(points, letter)
-    except ValueError as error:
-        if str(error).startswith(letter):
-            raise
-        raise ValueError(f"{letter} does not suit {name}: {error}"
-                         ) from None
-
-
-# %% [5] The distance and the witness of two samples
+# %% [4] The distance and the witness of two samples
 def mmd2_biased(kernel: Kernel, X, Y) -> float:
     """The squared distance between the mean features of two samples
     (:prf:ref:`prop-mmd-feature-means`).
@@ -147,7 +135,7 @@ def witness(kernel: Kernel, X, Y) -> RKHSFunction:
     return mean_embedding(kernel, Phi) - mean_embedding(kernel, Psi)
 
 
-# %% [6] Estimating MMD without bias
+# %% [5] Estimating MMD without bias
 def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     """Unbiased estimate of MMD² from two samples
     (:prf:ref:`thm-mmd-unbiased`).
@@ -168,7 +156,7 @@ def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     return _certain((xx - xy) + (yy - xy), xx, yy, xy, Phi, Psi)
 
 
-# %% [7] Rounding must not break ties
+# %% [6] Rounding must not break ties
 def permutation_pvalue(statistic: float, null_distribution, *,
                        tol: float = 0.0) -> float:
     """The p-value (1 + #{null >= statistic}) / (1 + B)
@@ -239,7 +227,7 @@ class PermutationTest:
                 f"{self.pvalue:.6g}, B={len(self.null_distribution)})")
 
 
-# %% [8] Thousands of splits, one matrix product
+# %% [7] Thousands of splits, one matrix product
 def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
     """MMD² of all splits of a pooled sample, from its centred Gram matrix
     K; a column of S marks the points of a first sample with ones
@@ -266,7 +254,7 @@ def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
             + 2 * q / (m * n))
 
 
-# %% [9] Thousands of splits, one matrix product
+# %% [8] Thousands of splits, one matrix product
 def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
              rng=None, unbiased: bool = False) -> PermutationTest:
     """Test whether two samples come from one distribution
@@ -326,7 +314,7 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
     return PermutationTest(T[0], pvalue, T[1:])
 
 
-# %% [10] The median heuristic
+# %% [9] The median heuristic
 def _squares(X, i=slice(None), j=slice(None)):
     """Squared distances of the pairs in a tile, each pair once."""
     D = squared_distances(X[i], X[j])

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 239cae04ce3478e5
+# Cells: cc5ca918bca47516
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -39,7 +39,7 @@ def _copied(item):
     return item
 
 
-def _fixed(points, name="points"):
+def _fixed(points, name):
     points = as_sequence(points, name)
     if isinstance(points, Pairs):
         parts = points.first, points.second
@@ -151,6 +151,9 @@ class Features:
         kernel, points, seen = self.kernel, self.points, self.seen
         columns = self.columns or getattr(points, "columns", None)
         if isinstance(points, Features):             # checked before
+            if self.name == "X" and self.kernel_name == "kernel":
+                vars(self).update(name=points.name,
+                                  kernel_name=points.kernel_name)
             seen = points.seen if points.kernel is kernel else None
             points = points.points
         if seen is None:
@@ -205,7 +208,7 @@ class Features:
         X, Y = self.seen[rows], Psi.seen[columns]
         if other is None and rows == columns:     # some kernels halve it
             Y = X
-        if max(n := len(X), m := len(Y)) <= TILE:
+        if (n := len(X)) * (m := len(Y)) <= TILE**2:
             with np.errstate(over="ignore", invalid="ignore"):
                 K = self.kernel._gram(X, Y)
             if not np.isfinite(K).all():
@@ -233,7 +236,7 @@ class Features:
 
         m = self.n if other is None else other.n
         with np.errstate(over="ignore", invalid="ignore"):
-            if max(self.n, m) <= TILE:
+            if self.n * m <= TILE**2:
                 values = self.gram(other) @ W
             else:
                 values = reduce_tiles(

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 13c44de454865360
+# Cells: cd1eb3fe04f7ee4d
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -166,53 +166,7 @@ def split_folds(n: int, folds, test=0, rng=None) -> tuple:
     return tuple(np.array_split(rest, m)), held
 
 
-# %% [6] Fine print
-_MAX = float(np.finfo(float).max)
-
-
-def _check_visible(lam, size, name="lam", least=None):
-    if not lam >= _EPS * size:
-        raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
-                         "it is lost in the rounding errors of the Gram "
-                         f"matrix, got {lam:.3g}")
-    if least is not None:
-        check.certain(lam + least, 64 * _EPS * size, "the least eigenvalue"
-                      f" of the Gram matrix plus {name} I")
-
-
-def _split(n, folds, test, rng):
-    if rng is None and isinstance(folds, Real):
-        raise ValueError("rng must be a seed or a numpy Generator")
-    return split_folds(n, folds, test, rng)
-
-
-def _penalty(lam):
-    return check.positive(lam, "lam", " (for the limit 0 see interpolate)")
-
-
-def _spectrum(K, kernel="kernel"):
-    K, _, size = _visible(K, _MAX, "lam", kernel)
-    d, U = np.linalg.eigh(K)
-    _check_least(d[0], size, size, "lam", kernel)
-    return np.maximum(d, 0.0), U, size
-
-
-def _shrinkage(d, size, lams, name="lams"):
-    _check_visible(lams.min(), size, name, d[0])
-    return lams[:, None] / (d + lams[:, None])
-
-
-def _at(kernel, T, compute):
-    T = as_sequence(T, "T")
-    try:
-        return check.finite(compute(T), "kernel")
-    except ValueError as error:
-        kernel._prepare(T, "T")              # says what T must be
-        raise ValueError(f"T does not suit the points X: {error}"
-                         ) from None
-
-
-# %% [7] A linear smoother
+# %% [6] A linear smoother
 def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     """The symmetric (n, n) matrix S = K (K + λI)⁻¹ that turns data into
     fitted values: ``S @ y`` are those of ``ridge(kernel, X, y, lam)`` at X
@@ -229,7 +183,7 @@ def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     return (U * (d / (d + lam))) @ U.T
 
 
-# %% [8] How many parameters does it have?
+# %% [7] How many parameters does it have?
 def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     """The trace Σ d_j / (d_j + λ) of the smoother matrix of `ridge`,
     between 0 and n (:prf:ref:`def-ridge-df`).
@@ -244,7 +198,7 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     return float(np.sum(d / (d + lam)))
 
 
-# %% [9] Every $\lambda$ from one eigendecomposition
+# %% [8] Every $\lambda$ from one eigendecomposition
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgePath:
     """Ridge fits for many penalties (:prf:ref:`prop-ridge-smoother`).
@@ -297,7 +251,7 @@ class RidgePath:
         return check.finite(Psi.dot(self.weights.T, Phi), "kernel").T
 
 
-# %% [10] Every $\lambda$ from one eigendecomposition
+# %% [9] Every $\lambda$ from one eigendecomposition
 def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     """Kernel ridge regression for many penalties, from one
     eigendecomposition (:prf:ref:`prop-ridge-smoother`).
@@ -333,7 +287,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
                      np.sum(d / (d + lam), axis=1), norms)
 
 
-# %% [11] Leaving points out without fitting again
+# %% [10] Leaving points out without fitting again
 def _left_out(y, U, c, folds, name="lams"):
     """The errors e_F = R_FF⁻¹ r_F of all folds, where R = U diag(c) U'."""
     r, W = U @ (c * (U.T @ y)), U * np.sqrt(c)
@@ -383,7 +337,7 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
         return check.finite(U @ (c * (U.T @ y)) / (U**2 @ c), "y")
 
 
-# %% [12] Choosing $\lambda$ and the width
+# %% [11] Choosing $\lambda$ and the width
 def _all_weights(K, y, lams):
     """The weights (K + λI)⁻¹ y, a column for each λ, by K = QTQ'."""
     K, lam, size = _visible(K, lams.min(), "lams", "kernel")
@@ -409,7 +363,7 @@ def _all_weights(K, y, lams):
     return turned(W, "N")
 
 
-# %% [13] Choosing $\lambda$ and the width
+# %% [12] Choosing $\lambda$ and the width
 def _errors_again(K, y, lams, folds):
     """Sums of squared errors, one fit of all λ for each fold."""
     total = np.zeros(len(lams))
@@ -431,7 +385,7 @@ def _errors_at_once(K, y, lams, folds):
     return np.sum(left_out**2, axis=1)
 
 
-# %% [14] Choosing $\lambda$ and the width
+# %% [13] Choosing $\lambda$ and the width
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation:
     """What cross-validation found (:prf:ref:`alg-ridge-cv`).
@@ -475,7 +429,7 @@ class CrossValidation:
                 f"error={self.errors.min():.6g})")
 
 
-# %% [15] Choosing $\lambda$ and the width
+# %% [14] Choosing $\lambda$ and the width
 def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                    folds=5, test=0, rng=None) -> CrossValidation:
     """Choose a kernel and a penalty by cross-validation, and measure
@@ -534,7 +488,7 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                            test_error, train, test, folds)
 
 
-# %% [16] The Bayesian view
+# %% [15] The Bayesian view
 def gp_posterior(kernel: Kernel, X, y, noise: float,
                  T) -> tuple[np.ndarray, np.ndarray]:
     """The mean and the covariance of a Gaussian process at points T,
@@ -581,7 +535,7 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     return mean, covariance
 
 
-# %% [17] Choosing parameters by the evidence
+# %% [16] Choosing parameters by the evidence
 def gaussian_derivative(X, sigma: float) -> np.ndarray:
     """The derivative exp(-q/2) q / σ, q = ‖x_i - x_j‖² / σ², of the
     Gaussian Gram matrix with respect to its width, for
