@@ -4,9 +4,10 @@ Each module holds the exported cells of the chapter of the same name. In the
 order of the book:
 
 rkhs_lit.conventions -- Conventions: what may go in, and what comes out
-    PrecisionWarning, as_points, as_sequence, certain, choice, finite, flag,
-    frozen, function, generator, nonnegative, number, plain_array, positive,
-    positives, real_array, same_columns, tolerance, vector, whole, width
+    PrecisionWarning, Record, as_points, as_sequence, certain, choice, finite,
+    flag, frozen, function, generator, nonnegative, number, plain_array,
+    positive, positives, real_array, same_columns, tolerance, vector, whole,
+    width
 
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
@@ -130,6 +131,7 @@ from rkhs_lit.conditional_independence import (
 )
 from rkhs_lit.conventions import (
     PrecisionWarning,
+    Record,
     as_points,
     as_sequence,
     certain,
@@ -362,6 +364,7 @@ __all__ = [
     "QPSolution",
     "RKHSFunction",
     "RKHSOperator",
+    "Record",
     "RidgePath",
     "SVM",
     "Scaled",

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 894a3e54145ac613
+# Cells: 2e1e0a455f6a313e
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -58,7 +58,7 @@ def posterior_weights(G, w, phi, eps: float,
 
 # %% [3] Coordinates in the place of features
 @dataclass(frozen=True, eq=False, repr=False)
-class Coordinates:
+class Coordinates(check.Record):
     """Vectors φ in the place of features (:prf:ref:`thm-bayes-low-rank`).
 
     ``phi(Psi)`` has the vectors φ(t) of the points of Ψ in its rows.
@@ -89,9 +89,6 @@ class Coordinates:
             G, R, pivots = np.zeros((len(G), 1)), np.eye(1), [0]
         vars(self).update(G=check.frozen(np.ascontiguousarray(G)),
                           _R=check.frozen(R), _U=Phi[pivots])
-
-    def __reduce__(self):
-        return type(self), (self.Phi, self.tol, self.max_rank)
 
     def __repr__(self):
         return f"Coordinates({self.Phi}, r={len(self._R)})"
@@ -188,7 +185,7 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
 
 # %% [7] Coordinates in the place of features
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelPosterior:
+class KernelPosterior(check.Record):
     """The embeddings of the posterior distributions of Y given X = x,
     for all x (:prf:ref:`thm-kbr-gram`).
 
@@ -221,10 +218,6 @@ class KernelPosterior:
                               self.method)
         vars(self).update(X=Phi.points, Y=Psi.points, prior_weights=w,
                           eps=eps, Psi=Psi, phi=phi, Z=check.frozen(Z))
-
-    def __reduce__(self):
-        return type(self), tuple(getattr(self, field.name)
-                                 for field in fields(self))
 
     def __repr__(self):
         return (f"KernelPosterior({self.k} -> {self.l}, n={len(self.Psi)}, "
@@ -332,7 +325,7 @@ def _risks(F, G, p, ratio, lam, epsilons, folds, method):
 
 # %% [10] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
-class BayesValidation:
+class BayesValidation(check.Record):
     """Parameters of the kernel Bayes rule chosen on points left out by
     `validate_bayes_rule` (:prf:ref:`prop-kbr-scores`).
 
@@ -359,9 +352,6 @@ class BayesValidation:
         names = "lams", "epsilons", "ratio_scores", "risks"
         vars(self).update({name: check.frozen(getattr(self, name))
                            for name in names})
-
-    def __reduce__(self):
-        return type(self), tuple(vars(self).values())
 
     def __repr__(self):
         return f"BayesValidation(lam={self.lam:.6g}, eps={self.eps:.6g})"

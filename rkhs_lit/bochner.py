@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d685ad75a05aab54
+# Cells: 4daea3c605874a2a
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -208,7 +208,7 @@ def spectral_sample(kernel: Kernel, n: int, *, dim: int,
 
 # %% [5] Which form wins?
 @dataclass(frozen=True, eq=False)
-class FourierFeatures:
+class FourierFeatures(check.Record):
     """Cosines and sines with given frequencies (:prf:ref:`def-rff`).
 
     With q frequencies and D features, the first q columns are
@@ -242,9 +242,6 @@ class FourierFeatures:
         for name, value in (("frequencies", omega), ("phases", b),
                             ("n_features", D), ("mass", mass)):
             object.__setattr__(self, name, value)
-
-    def __reduce__(self):                      # copies stay read-only
-        return FourierFeatures, tuple(vars(self).values())
 
     def __call__(self, X) -> np.ndarray:
         """The features of the points X, an (n, n_features) array."""
@@ -380,7 +377,7 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
         p = int(d.argmax())
         if d[p] <= 16 * (r + 1) * np.finfo(float).eps * largest:
             break                            # only rounding is left
-        K_p = Phi.tile(slice(None), slice(p, p + 1))[:, 0]
+        K_p = Phi.gram(None, columns=slice(p, p + 1))[:, 0]
         f = (K_p - G[:r, p] @ G[:r]) / math.sqrt(d[p])
         f[P], f[p] = 0.0, math.sqrt(d[p])    # exact, despite rounding
         d = d - f**2
@@ -398,7 +395,7 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
 
 # %% [8] Nyström features, and why the two are one
 @dataclass(frozen=True, eq=False, repr=False)
-class NystromFeatures:
+class NystromFeatures(check.Record):
     """The features L⁻¹ K(U, x) of landmarks U (:prf:ref:`thm-nystrom`).
 
     Made by `nystrom_features`.
@@ -427,9 +424,6 @@ class NystromFeatures:
         for name, value in (("landmarks", Phi.points), ("factor", L),
                             ("span", Phi)):
             object.__setattr__(self, name, value)
-
-    def __reduce__(self):                      # copies stay read-only
-        return NystromFeatures, (self.kernel, self.landmarks, self.factor)
 
     def __repr__(self):
         return f"NystromFeatures({self.kernel}, r={len(self.factor)})"

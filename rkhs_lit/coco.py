@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 983c62614941091c
+# Cells: 74dcebee72232d0e
 
 # %% [1] COCO: the two functions that covary most
 import math
@@ -24,7 +24,7 @@ from rkhs_lit.pca import centre
 
 # %% [2] Each witness carries the other
 @dataclass(frozen=True, eq=False)
-class ConstrainedCovariance:
+class ConstrainedCovariance(check.Record):
     """COCO and two functions that attain it
     (:prf:ref:`thm-coco-witnesses`).
 

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fa3253cfde3e080d
+# Cells: 28728c413d0c7162
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def values_at(g, Psi: Features, name: str = "g") -> np.ndarray:
 
 # %% [3] One factor for all questions
 @dataclass(frozen=True, eq=False, repr=False)
-class ConditionalEmbedding:
+class ConditionalEmbedding(check.Record):
     """Estimates of the embeddings of Y given X = x, for all x
     (:prf:ref:`thm-ce-estimator`).
 
@@ -76,9 +76,6 @@ class ConditionalEmbedding:
         factor, lower = ridge_factor(Phi.gram(), shift, "n lam", "k")
         vars(self).update(X=Phi.points, Y=Psi.points, lam=lam, Phi=Phi,
                           Psi=Psi, factor=(check.frozen(factor), lower))
-
-    def __reduce__(self):
-        return type(self), (self.k, self.l, self.X, self.Y, self.lam)
 
     def __repr__(self):
         return (f"ConditionalEmbedding({self.k} -> {self.l}, "

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0c1662d3822f3ccf
+# Cells: 9567dee56e2ff131
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -290,7 +290,19 @@ def finite(values, name: str):
     return values
 
 
-# %% [12] How many digits to believe
+# %% [12] Errors, results and records
+class Record:
+    """What comes out: its arrays are read-only, also in a copy and after
+    pickling (:prf:ref:`def-points`)."""
+
+    def __setstate__(self, state):
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        vars(self).update(state)
+
+
+# %% [13] How many digits to believe
 class PrecisionWarning(RuntimeWarning):
     """No digit of an answer is certain (:prf:ref:`def-precision`)."""
 

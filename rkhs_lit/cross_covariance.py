@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 57dda9684cbc8506
+# Cells: cca76346237602b9
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -30,7 +30,7 @@ _free = np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LowRank:
+class LowRank(check.Record):
     """The matrix W = diag(d) + U V', kept as its parts, with ``W @ B``,
     ``B @ W``, ``c * W``, ``W / c`` and ``W.T``; ``np.asarray(W)`` writes
     it out (:prf:ref:`lem-centring-matrix`).
@@ -67,9 +67,6 @@ class LowRank:
         for name, value in (("U", check.frozen(U)), ("V", check.frozen(V)),
                             ("diagonal", d)):
             object.__setattr__(self, name, value)
-
-    def __reduce__(self):
-        return LowRank, (self.U, self.V, self.diagonal)
 
     def __repr__(self):
         return f"LowRank(shape={len(self.U), len(self.V)})"
@@ -114,7 +111,7 @@ class LowRank:
 
 # %% [3] The type `RKHSOperator`
 @dataclass(frozen=True, eq=False, repr=False)
-class RKHSOperator:
+class RKHSOperator(check.Record):
     """The operator A = Φ W Ψ* = Σ W_ij k(x_i, ·) ⊗ l(y_j, ·) from H_l to
     H_k (:prf:ref:`thm-operator-calculus`).
 
@@ -150,9 +147,6 @@ class RKHSOperator:
         for name, value in (("X", Phi.points), ("Y", Psi.points),
                             ("weights", W), ("Phi", Phi), ("Psi", Psi)):
             object.__setattr__(self, name, value)
-
-    def __reduce__(self):
-        return RKHSOperator, (self.k, self.X, self.l, self.Y, self.weights)
 
     def __repr__(self):
         return (f"RKHSOperator({self.l} -> {self.k}, n={len(self.X)}, "
@@ -387,7 +381,7 @@ def _tiles(Phi, Psi, W):
         KW = _dot(Phi, W, Psi)
         return lambda i, j: KW[i, j]
     KU = _dot(Phi, W.U, Psi)
-    return lambda i, j: (Phi.tile(i, j, Psi) * W.diagonal[j]
+    return lambda i, j: (Phi.gram(Psi, i, j) * W.diagonal[j]
                          + KU[i] @ W.V[j].T)
 
 

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 12f8b49ab3ca49e1
+# Cells: 4ac4b58bc352f8f5
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def _regularised(F, F_next, G, lam, eps):
 
 # %% [4] The filter
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelBayesFilter:
+class KernelBayesFilter(check.Record):
     """The kernel Bayes filter: hidden states from observations, learnt
     from a recording of both (:prf:ref:`thm-filter-recursion`).
 
@@ -143,10 +143,6 @@ class KernelBayesFilter:
             vectors=vectors, sizes=np.sqrt(Phi.diag()),
             mass=unit_mass if self.normalise else np.asarray,
             **_regularised(F, F_next, G, self.lam, self.eps))
-
-    def __setstate__(self, state):             # arrays stay read-only
-        vars(self).update({name: check.frozen(value) if isinstance(
-            value, np.ndarray) else value for name, value in state.items()})
 
     def __repr__(self):
         return (f"KernelBayesFilter({self.k}, {self.l}, n={len(self.Phi)}, "
@@ -250,7 +246,7 @@ class KernelBayesFilter:
 
 # %% [5] The filter
 @dataclass(frozen=True, eq=False, repr=False)
-class Filtered:
+class Filtered(check.Record):
     """What a `KernelBayesFilter` has made of T observations
     (:prf:ref:`alg-kernel-filter`).
 
@@ -280,9 +276,6 @@ class Filtered:
         vars(self).update(weights=check.frozen(self.weights),
                           estimates=found)
 
-    def __reduce__(self):
-        return type(self), tuple(vars(self).values())
-
     def __repr__(self):
         T, n = self.weights.shape
         return f"Filtered({self.kernel}, T={T}, n={n})"
@@ -302,7 +295,7 @@ class Filtered:
 
 # %% [6] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
-class FilterValidation:
+class FilterValidation(check.Record):
     """The choice of `validate_filter` (:prf:ref:`def-filter-validation`).
 
     Attributes
@@ -326,9 +319,6 @@ class FilterValidation:
 
     def __post_init__(self):
         vars(self).update(errors=check.frozen(self.errors))
-
-    def __reduce__(self):
-        return type(self), tuple(vars(self).values())
 
     def __repr__(self):
         return (f"FilterValidation({self.filter}, "

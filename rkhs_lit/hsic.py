@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ebf7999cabc20cdd
+# Cells: b481b7ec63a8e5cd
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -245,7 +245,7 @@ def tile_sums(Phi: Features, Psi: Features, *,
         raise ValueError("Phi and Psi must be Features of as many points")
 
     def visit(total, i, j):
-        K, L = (F.tile(i, j) - c for F, c in zip((Phi, Psi), less))
+        K, L = (F.gram(None, i, j) - c for F, c in zip((Phi, Psi), less))
         if off_diagonal and i == j:
             np.fill_diagonal(K, 0.0)
             np.fill_diagonal(L, 0.0)
@@ -289,7 +289,7 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     least = 4 if check.flag(unbiased, "unbiased") else 1
     Phi, Psi = (moved(F)[0] for F in paired(k, l, X, Y, least))
     a, b = Phi.diag(), Psi.diag()
-    c, d = (np.median(F.tile(FEW, FEW)) for F in (Phi, Psi))
+    c, d = (np.median(F.gram(None, FEW, FEW)) for F in (Phi, Psi))
     K1, L1, S = tile_sums(Phi, Psi, less=(c, d), off_diagonal=unbiased)
     n, T, U = len(Phi), K1 @ L1, K1.sum() * L1.sum()
     if unbiased:
@@ -459,7 +459,7 @@ def hsic_null_moments(K, L) -> tuple[float, float]:
 
 # %% [13] The gamma approximation
 @dataclass(frozen=True)
-class GammaTest:
+class GammaTest(check.Record):
     """What a test with the gamma approximation has found: the null
     distribution is replaced by the gamma distribution with its mean and
     its standard deviation (:prf:ref:`thm-hsic-null-moments`).
@@ -521,7 +521,7 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     """
     (a, Phi), (b, Psi) = (moved(F)[0].unit()
                           for F in paired(k, l, X, Y, at_least=4))
-    c, d = (np.median(F.tile(FEW, FEW)) for F in (Phi, Psi))
+    c, d = (np.median(F.gram(None, FEW, FEW)) for F in (Phi, Psi))
     K1, L1, S, KK, LL = tile_sums(Phi, Psi, less=(c, d), squares=True)
     n, T, U = len(Phi), K1 @ L1, K1.sum() * L1.sum()
     first = _tqs(K1, Phi.diag() - c, KK)
@@ -570,7 +570,7 @@ def balanced_labels(y) -> np.ndarray:
 
 # %% [15] Greedy selection
 @dataclass(frozen=True)
-class FeatureSelection:
+class FeatureSelection(check.Record):
     """Features that keep HSIC large (:prf:ref:`thm-hsic-unbiased`).
 
     Attributes
@@ -635,7 +635,7 @@ def _pull(k, u, v):
     p, q = U.dot(one) / n, V.dot(one) / n
 
     def visit(total, i, j):
-        K, L = U.tile(i, j), V.tile(i, j)
+        K, L = U.gram(None, i, j), V.gram(None, i, j)
         tilted = (K * (L - np.add.outer(q[i] - q.mean(), q[j])),
                   L * (K - np.add.outer(p[i] - p.mean(), p[j])))
         for row, (M, z) in enumerate(zip(tilted, (u, v))):
@@ -663,7 +663,7 @@ def _unmix_objective(k, Z, flat):
 
 # %% [17] Unmixing
 @dataclass(frozen=True, eq=False, repr=False)
-class Unmixing:
+class Unmixing(check.Record):
     """Two linear components ``(X - X.mean(axis=0)) @ matrix.T`` that are
     nearly independent (:prf:ref:`prop-unmix-gradient`).
 
@@ -688,9 +688,6 @@ class Unmixing:
     def __post_init__(self):
         for name in ("matrix", "path", "values"):
             object.__setattr__(self, name, check.frozen(vars(self)[name]))
-
-    def __reduce__(self):
-        return Unmixing, tuple(vars(self).values())
 
     def __repr__(self):
         return (f"Unmixing(value={self.value:.6g}, steps="

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: dea2f507c38830b0
+# Cells: fcfbd69c10e9f55c
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -94,7 +94,7 @@ def _distinct(points):
 
 # %% [5] Normal embeddings are data
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianEmbedding:
+class GaussianEmbedding(check.Record):
     """The mean embedding of a normal distribution for the Gaussian
     kernel, in closed form (:prf:ref:`thm-gaussian-embedding`).
 
@@ -133,9 +133,6 @@ class GaussianEmbedding:
         object.__setattr__(self, "mean", m)
         object.__setattr__(self, "covariance",
                            check.frozen(S / 2 + S.T / 2))
-
-    def __reduce__(self):                # a copy is checked and read-only
-        return type(self), tuple(vars(self).values())
 
     def __repr__(self):
         return f"GaussianEmbedding({self.kernel}, d={len(self.mean)})"
@@ -255,7 +252,7 @@ def embedding_error(kernel: Kernel, X) -> float:
     half = k / 2
 
     def visit(total, i, j):                        # ‖k_x - k_y‖² / 2
-        part = np.sum(np.add.outer(half[i], half[j]) - Phi.tile(i, j))
+        part = np.sum(np.add.outer(half[i], half[j]) - Phi.gram(None, i, j))
         total += part if i == j else 2 * part
 
     total = float(reduce_tiles(visit, lambda: np.zeros(1), n)[0])
@@ -270,7 +267,7 @@ def embedding_error(kernel: Kernel, X) -> float:
 
 # %% [8] On finite sets it is a property of a matrix
 @dataclass(frozen=True, eq=False)
-class Characteristic:
+class Characteristic(check.Record):
     """Verdict on a kernel on a finite set, with the pair of
     distributions that is hardest to tell apart
     (:prf:ref:`thm-finite-characteristic`).
@@ -301,9 +298,6 @@ class Characteristic:
     def __post_init__(self):
         for array in (self.p, self.q):
             array.setflags(write=False)
-
-    def __reduce__(self):                # a copy is read-only too
-        return type(self), tuple(vars(self).values())
 
 
 def is_characteristic(kernel: Kernel, X) -> Characteristic:

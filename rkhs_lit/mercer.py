@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 99ae9d144d139332
+# Cells: 1427e7701a7c832f
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -99,7 +99,7 @@ def _weights(a, name, eigenvalues):
 
 # %% [3] From a price list to a space
 @dataclass(frozen=True, eq=False, repr=False)
-class Eigensystem:
+class Eigensystem(check.Record):
     """Functions e_j and numbers λ_j with k = Σ λ_j e_j e_j
     (:prf:ref:`thm-mercer`).
 
@@ -134,9 +134,6 @@ class Eigensystem:
         for name, value in (("nodes", Phi.points), ("weights", w),
                             ("eigenvalues", lam), ("vectors", U)):
             object.__setattr__(self, name, value)
-
-    def __reduce__(self):                      # copies stay read-only
-        return Eigensystem, tuple(vars(self).values())
 
     def __repr__(self):
         return (f"Eigensystem({self.kernel}, n={len(self.nodes)}, "

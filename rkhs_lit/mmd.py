@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 1d9cb7d4061692c5
+# Cells: befd5a26de49817b
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -191,7 +191,7 @@ def permutation_pvalue(statistic: float, null_distribution, *,
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PermutationTest:
+class PermutationTest(check.Record):
     """What a permutation test has found
     (:prf:ref:`thm-permutation-level`).
 
@@ -218,9 +218,6 @@ class PermutationTest:
                                checked(getattr(self, name), name))
         if not 0 < self.pvalue <= 1:
             raise ValueError(f"pvalue must be in (0, 1], got {self.pvalue}")
-
-    def __reduce__(self):                # a copy is read-only too
-        return type(self), tuple(vars(self).values())
 
     def __repr__(self):
         return (f"PermutationTest(statistic={self.statistic:.6g}, pvalue="

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: cc5ca918bca47516
+# Cells: c1e0e5d42cdb6f42
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -113,7 +113,7 @@ def _merged(f):
 
 # %% [5] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
-class Features:
+class Features(check.Record):
     """The map Φ that makes a function from weights, Φα = Σ α_i k(x_i, ·)
     (:prf:ref:`def-synthesis`).
 
@@ -300,7 +300,7 @@ def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
 
 # %% [7] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
-class RKHSFunction:
+class RKHSFunction(check.Record):
     """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
 
     Functions with one kernel can be added and multiplied by numbers.

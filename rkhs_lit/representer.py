@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 8d5909eb9f29aba7
+# Cells: eac21beddef3414d
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 import math
@@ -45,7 +45,7 @@ def _representable(numbers, name):
 
 # %% [3] Seven losses
 @dataclass(frozen=True)
-class Loss:
+class Loss(check.Record):
     """A convex loss ℓ(y, z) of the prediction z (:prf:ref:`def-losses`).
 
     Parameters

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: cd1eb3fe04f7ee4d
+# Cells: 959166d67ee03536
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -200,7 +200,7 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
 
 # %% [8] Every $\lambda$ from one eigendecomposition
 @dataclass(frozen=True, eq=False, repr=False)
-class RidgePath:
+class RidgePath(check.Record):
     """Ridge fits for many penalties (:prf:ref:`prop-ridge-smoother`).
 
     Made by `ridge_path`. Row j of an array belongs to ``lams[j]``.
@@ -228,9 +228,6 @@ class RidgePath:
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
-
-    def __reduce__(self):                # a copy is read-only too
-        return type(self), tuple(vars(self).values())
 
     def __repr__(self):
         return (f"RidgePath({self.kernel}, n={len(self.points)}, "
@@ -387,7 +384,7 @@ def _errors_at_once(K, y, lams, folds):
 
 # %% [13] Choosing $\lambda$ and the width
 @dataclass(frozen=True, eq=False, repr=False)
-class CrossValidation:
+class CrossValidation(check.Record):
     """What cross-validation found (:prf:ref:`alg-ridge-cv`).
 
     Made by `cross_validate`.
@@ -420,9 +417,6 @@ class CrossValidation:
         for array in (self.lams, self.errors, self.train, self.test,
                       *self.folds):
             array.setflags(write=False)
-
-    def __reduce__(self):                # a copy is read-only too
-        return type(self), tuple(vars(self).values())
 
     def __repr__(self):
         return (f"CrossValidation({self.kernel}, lam={self.lam:.6g}, "
