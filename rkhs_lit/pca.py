@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 51efeb6cd5726da3
+# Cells: 39482429fc08f6f5
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -23,16 +23,9 @@ from rkhs_lit.moore_aronszajn import Features, RKHSFunction, as_function
 
 # %% [2] Centring features that nobody sees
 def centre(K) -> np.ndarray:
-    """The Gram matrix H K H of the centred features
-    (:prf:ref:`lem-centre`).
+    """The Gram matrix H K H of the centred features, for the (n, n) Gram
+    matrix K of n points (:prf:ref:`lem-centre`).
 
-    Parameters
-    ----------
-    K : (n, n) array
-        Gram matrix of n points.
-
-    Examples
-    --------
     >>> centre([[1.0, 0.0], [0.0, 1.0]])
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
@@ -43,9 +36,7 @@ def centre(K) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         C = G - G.mean(axis=1, keepdims=True)
         C -= C.mean(axis=0)
-    if not np.isfinite(C).all():
-        raise ValueError("K must be smaller: the sums of its rows overflow")
-    return C
+    return check.finite(C, "a sum over K")
 
 
 # %% [3] The record
@@ -83,17 +74,16 @@ class PrincipalComponents:
     def __post_init__(self):
         Phi = Features(self.kernel, self.points, "points")
         m, r = len(Phi), np.size(self.eigenvalues)
-        parts = {"points": Phi.points, "features": Phi,
-                 "variance": check.nonnegative(self.variance, "variance")}
+        vars(self).update(
+            points=Phi.points, features=Phi,
+            variance=check.nonnegative(self.variance, "variance"))
         for name, shape in (("weights", (m, r)), ("mean_weights", (m,)),
                             ("offsets", (r,)), ("eigenvalues", (r,))):
             values = check.real_array(getattr(self, name), name)
             if values.shape != shape:
                 raise ValueError(f"{name} must have shape {shape}, got "
                                  f"{values.shape}")
-            parts[name] = check.frozen(values)
-        for name, value in parts.items():
-            object.__setattr__(self, name, value)
+            vars(self)[name] = check.frozen(values)
 
     def __reduce__(self):                      # copies are read-only too
         return PrincipalComponents, tuple(getattr(self, field.name)
@@ -303,8 +293,7 @@ _NOISE = 16 * np.finfo(float).eps
 def _bumps(Phi, W, Z):
     """For each row w of W, with Σ |w_i| = 1, and z of Z: the value f(z),
     σ²∇f(z) and its rounding error, and the safe D*(z)."""
-    Psi, every = Features(Phi.kernel, Z, seen=Z), slice(None)
-    P = W * Psi.tile(every, every, Phi)
+    P = W * Features(Phi.kernel, Z, seen=Z).gram(Phi)
     f, size, X = P.sum(axis=1), np.abs(P), Phi.seen
     error = _NOISE * (size @ np.abs(X).max(axis=1)
                       + np.abs(f) * np.abs(Z).max(axis=1))
@@ -345,8 +334,7 @@ def _uphill(Phi, W, Z, tol, max_steps):
 def _higher(Phi, w, z, tol):
     """Step 5: from a stationary point z, a step in the direction in which
     the function bends upwards most, or None if it does so in none."""
-    Psi, every = Features(Phi.kernel, z, seen=z), slice(None)
-    P = w * Psi.tile(every, every, Phi)[0]
+    P = w * Features(Phi.kernel, z, seen=z).gram(Phi)[0]
     f, near, sigma, d = P.sum(), P != 0, Phi.kernel.sigma, z.shape[1]
     A = (Phi.seen[near] - z) / sigma
     (mu,), e = eigh((A.T * P[near]) @ A - f * np.eye(d),
