@@ -1048,6 +1048,35 @@ def test_a_programme_that_rounding_has_changed_is_not_decided():
     assert solve_qp(None, [0, 1.0, 0], factor=v[:, None]).status == "unbounded"
 
 
+@pytest.mark.parametrize("seed", [9, 12, 16, 19, 24])
+def test_points_that_run_away_are_no_solutions(seed):
+    """eq-qp-infeasible: with x and multipliers of 1e13 all relative residuals are small."""
+    rng = np.random.default_rng(seed)
+    n, p, m = 40, 6, 10
+    F = rng.integers(-2, 3, (n, rng.choice([0, 1, 20]))).astype(float)
+    A, C = (rng.integers(-3, 4, (k, n)).astype(float) for k in (p, m))
+    lower = np.where(rng.random(n) < 0.4, -INF, rng.integers(-3, 1, n))
+    upper = np.where(rng.random(n) < 0.4, INF, np.maximum(lower, -3) + rng.integers(0, 5, n))
+    x = np.clip(rng.integers(-2, 3, n), lower, upper)
+    b, c = A @ x, C @ x + rng.integers(0, 3, m)
+    y, lam = rng.integers(-2, 3, p), rng.integers(0, 3, m)
+    C = np.vstack([C, -(A.T @ y + C.T @ lam)])          # contradicts the other rows
+    c = np.append(c, -(y @ b + lam @ c) - 0.01)
+    q = rng.integers(-9, 10, n).astype(float)
+    assert solve_qp(F @ F.T, q, A, b, lower, upper, C=C, c=c).status == "infeasible"
+
+
+def test_the_gap_away_from_the_optimum():
+    """eq-qp-gap holds for all x and multipliers: here for a point that solves nothing."""
+    v = np.array([1.0, 1 / 3, 0.7])
+    P, q = np.outer(v, v), np.array([0, 1.0, 0])
+    found = solve_qp(P, q)
+    square, linear = found.x @ P @ found.x, q @ found.x
+    assert found.status == "not decided"
+    assert np.isclose(found.gap, square + linear, rtol=1e-6,
+                      atol=1e-12 * (np.abs(found.x) @ P @ np.abs(found.x) + abs(linear)))
+
+
 def exact_rows(A, b):
     """Indices of independent rows, or None if the rows contradict each other."""
     done, keep = [], []
