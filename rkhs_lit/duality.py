@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 33ebfb5cd836b9d4
+# Cells: bd1e2c47b2e89e05
 
 # %% [1] Duality: the price of a constraint
 import math
@@ -670,7 +670,8 @@ def _answer(program, u, status, x, y=None, lam=None, z=None, w=None, *,
         gap = products.sum() + left @ x - r_p @ y
     elif status == "infeasible":        # a proof may have any length
         k = 1 - max(int((np.frexp(v)[1] + e)[v != 0].max(initial=-9999))
-                    for v, e in ((y, u.A), (lam, u.C), (z + w, -u.x)))
+                    for v, e in ((y, u.A), (lam, u.C),
+                                 (np.maximum(z, w), -u.x)))
     else:
         g = int((np.frexp(direction)[1] + u.x)[direction != 0].max())
         direction, k, objective = np.ldexp(direction, u.x - g), k - g, -gap
