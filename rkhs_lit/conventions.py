@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9567dee56e2ff131
+# Cells: 153b5a844568107b
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -242,6 +242,8 @@ def as_sequence(X, name: str = "X"):
             or (isinstance(X, np.ndarray) and X.ndim == 0)):
         raise ValueError(f"{name} must be a sequence of points, got a "
                          f"single {type(X).__name__}: write [{name}]")
+    if hasattr(X, "toarray"):
+        raise ValueError(f"{name} must be dense: write {name}.toarray()")
     if len(X) == 0:
         raise ValueError(f"{name} must hold at least one point")
     if hasattr(X, "__array__"):          # also a data frame or a column
@@ -316,6 +318,9 @@ def certain(value: float, error: float, name: str,
     >>> certain(2.0, 1e-9, "norm")
     2.0
     """
+    if not np.isfinite(value):
+        raise ValueError(f"{name} is not finite: it overflows, the numbers "
+                         "are too large")
     if error >= abs(value) and error > 1e-8 * size:
         warnings.warn(f"{name} came out as {value:.3g}, but is known to "
                       f"within {error:.2g} only", PrecisionWarning,

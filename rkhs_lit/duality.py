@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: bd1e2c47b2e89e05
+# Cells: 0973ba333af80c11
 
 # %% [1] Duality: the price of a constraint
 import math
@@ -460,7 +460,7 @@ def _hidden(program, x, y, lam):
 
 # %% [14] Fine print
 @dataclass(frozen=True, eq=False)
-class QPSolution:
+class QPSolution(check.Record):
     """Answer to a quadratic programme (:prf:ref:`thm-qp-trichotomy`).
 
     The arrays are read-only. Write d for `direction`, and y, λ, z, w for

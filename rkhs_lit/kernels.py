@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0d465aaa08d61fa6
+# Cells: 449a6799aeff6343
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -31,7 +31,7 @@ from rkhs_lit.conventions import as_points, as_sequence
 
 # %% [2] A check that explains itself
 @dataclass(frozen=True, eq=False)
-class Definiteness:
+class Definiteness(check.Record):
     """Verdict on a matrix, with a witness (:prf:ref:`prop-witness`).
 
     True in a condition if the matrix is positive definite.
@@ -437,7 +437,7 @@ def _has_nan(key):
 
 # %% [11] The rules as code
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(check.Record):
     """Points (x_i, y_i) of a product set, in two sequences of equal
     length (:prf:ref:`thm-product`).
 
@@ -1031,9 +1031,10 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
     shape = n, n if m is None else m
     if not (callable(visit) and callable(start)):
         raise ValueError("visit and start must be functions")
-    if not all(isinstance(size, Integral) and size > 0 for size in shape):
-        raise ValueError("n and m must be whole numbers of at least 1, got "
-                         f"{shape}")
+    if not all(isinstance(size, Integral) and 0 < size < 2**63
+               for size in shape):
+        raise ValueError("n and m must be whole numbers of at least 1, and "
+                         "within memory")
     rows, columns = ([slice(a, min(a + TILE, size))
                       for a in range(0, size, TILE)] for size in shape)
     workers = min(os.cpu_count() or 1, len(rows) * len(columns))

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: c1e0e5d42cdb6f42
+# Cells: 457656b73d3f4494
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -190,7 +190,9 @@ class Features(check.Record):
 
     def joined(self, other: "Features") -> "Features":
         """The map [Φ Ψ] for the points of both, one after the other."""
-        self[:1].gram(other[:1])               # points of one kind
+        if isinstance(other, Features):
+            other = replace(other, kernel=self.kernel)
+        self[:1].gram(other, columns=slice(1))     # points of one kind
         return Features(self.kernel, _joined(self.points, other.points),
                         self.name, self.kernel_name, columns=self.columns)
 
@@ -198,6 +200,9 @@ class Features(check.Record):
              columns=slice(None)) -> np.ndarray:
         """The Gram matrix Φ*Φ, or Φ*Ψ; or these rows and columns of it."""
         Psi = self if other is None else other
+        if not isinstance(Psi, Features):
+            raise ValueError("other must be Features, got "
+                             f"{type(Psi).__name__}")
         if self.columns is not None:
             check.same_columns(self, Psi)
         d, e = (getattr(F.seen, "shape", ())[1:] for F in (self, Psi))
@@ -234,7 +239,11 @@ class Features(check.Record):
             if other is None and i != j:
                 total[j] += K.T @ W[i]
 
-        m = self.n if other is None else other.n
+        m = self.n if other is None else len(other)
+        rows, W = as_points(W, "W"), np.asarray(W)
+        if len(rows) != m:
+            raise ValueError(f"W must have one row for each of {m} points, "
+                             f"got shape {W.shape}")
         with np.errstate(over="ignore", invalid="ignore"):
             if self.n * m <= TILE**2:
                 values = self.gram(other) @ W
@@ -249,6 +258,7 @@ class Features(check.Record):
 
     def sample(self, f: "RKHSFunction") -> np.ndarray:
         """The values Φ*f of a function at the points."""
+        as_function(f, "f", self.kernel)
         same = f.points is self.points
         return self.dot(f.weights, None if same else f.features)
 
@@ -270,11 +280,6 @@ class Features(check.Record):
         c = 2.0 ** min(max(math.frexp(largest)[1] - 1, -1000), 1000)
         return (c, self) if c == 1 else (
             c, replace(self, kernel=1 / c * self.kernel))
-
-    def tile(self, i: slice, j: slice,
-             other: "Features | None" = None) -> np.ndarray:
-        """Rows i and columns j of Φ*Φ, or of Φ*Ψ."""
-        return self.gram(other, i, j)
 
 
 # %% [6] Functions as data

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 39482429fc08f6f5
+# Cells: 433f9f8b81494d8a
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def centre(K) -> np.ndarray:
 
 # %% [3] The record
 @dataclass(frozen=True, eq=False, repr=False)
-class PrincipalComponents:
+class PrincipalComponents(check.Record):
     """Principal components f_1, ..., f_r of features, as expansions in
     the same m points (:prf:ref:`thm-kpca`). Made by `kernel_pca`.
 
@@ -84,10 +84,6 @@ class PrincipalComponents:
                 raise ValueError(f"{name} must have shape {shape}, got "
                                  f"{values.shape}")
             vars(self)[name] = check.frozen(values)
-
-    def __reduce__(self):                      # copies are read-only too
-        return PrincipalComponents, tuple(getattr(self, field.name)
-                                          for field in fields(self))
 
     def __repr__(self):
         return (f"PrincipalComponents({self.kernel}, "
@@ -412,14 +408,6 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
         rows = np.array([*left], dtype=int)
         Z[rows] = [*left.values()] or Z[rows]
     return Z, status
-
-
-def _modes(kernel, X, W, Z, tol, max_steps, wanted):
-    Z, status = modes(Features(kernel, X), W, Z, tol=tol,
-                      max_steps=max_steps)
-    if status.any():
-        raise ValueError(wanted)
-    return Z
 
 
 # %% [12] The way back: pre-images

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: e2cf34f189eae47c
+# Cells: d3a9d8126fc111d0
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -22,7 +22,7 @@ from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 # %% [2] From the theorem to the function
 @dataclass(frozen=True, eq=False, repr=False)
-class SVM:
+class SVM(check.Record):
     """A support vector machine f + b with its certificate
     (:prf:ref:`thm-svm-dual`).
 

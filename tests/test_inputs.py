@@ -212,9 +212,9 @@ KINDS = {
     "mmd2_unbiased.Y mmd_test.Y witness.Y RKHSOperator.values.S",
     "things": "as_sequence.X Pairs.first Pairs.second",
     "point": "x start mean KernelBayesFilter.step.y KernelBayesFilter.update.y",
-    "vector": "y z a b weights values signal phases diagonal prior_weights q "
+    "vector": "y z a b w phi weights values signal phases diagonal prior_weights q "
     "null_distribution",
-    "columns": "W U V S modes.start real_array.values gram_solve.values riesz_representer.values "
+    "columns": "W U V S G modes.start real_array.values gram_solve.values riesz_representer.values "
     "solve_qp.A solve_qp.C solve_qp.factor RKHSOperator.weights hsic_unmix.start",
     "computed": "finite.values",
     "labels": "minimize_risk:hinge.y nu_svm.y svm.y",
@@ -229,22 +229,22 @@ KINDS = {
     "tolerance": "tol tolerance.value",
     "whole": "degree n_components n_features n_permutations max_rank max_points m n r j "
     "max_steps dim rank memory p split held_out n_points whole.value",
-    "flag": "centred unbiased offset paired normalise return_pivots return_gradient "
+    "flag": "centred off_diagonal squares unbiased offset paired normalise return_pivots return_gradient "
     "flag.value",
     "choice": "method direction solver estimate loss Loss.name choice.value",
     "rng": "rng",
     "kernel": "kernel k l kx ky kz first second",
     "kernels": "kernels",
     "rkhs": "f g mu prior previous embedding_distance.nu embedding_inner.nu",
-    "instance": "A B Phi other pca",
+    "instance": "A B Phi Psi other pca",
     "callable": "function.value reduce_tiles.start reduce_tiles.visit",
     "function": "function features map basis coefficients Eigensystem.coefficients.f "
     "fourier_coefficients.f integral_operator.f ConditionalEmbedding.expectation.g "
-    "KernelPosterior.expectation.g Filtered.expectation.g Taylor:series.coefficients "
+    "KernelPosterior.expectation.g values_at.g Filtered.expectation.g Taylor:series.coefficients "
     "FourierKernel:series.coefficients",
     "grid": "lams epsilons positives.values",
     "masses": "eigenvalues Taylor.coefficients FourierKernel.coefficients",
-    "bounds": "lower upper solve_qp.b solve_qp.c",
+    "bounds": "less lower upper solve_qp.b solve_qp.c",
     "folds": "folds",
     "rows": "test",
     "document": "document",
