@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 449a6799aeff6343
+# Cells: 275aacd82f2e9b9c
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -1031,10 +1031,14 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
     shape = n, n if m is None else m
     if not (callable(visit) and callable(start)):
         raise ValueError("visit and start must be functions")
-    if not all(isinstance(size, Integral) and 0 < size < 2**63
+    if not all(isinstance(size, Integral) and 0 < size < 2**31
                for size in shape):
-        raise ValueError("n and m must be whole numbers of at least 1, and "
-                         "within memory")
+        raise ValueError("n and m must be whole numbers of at least 1 and "
+                         f"below 2**31, got {str(shape)[:60]}")
+    if max(shape) <= TILE:
+        total = start()
+        visit(total, slice(0, shape[0]), slice(0, shape[1]))
+        return total
     rows, columns = ([slice(a, min(a + TILE, size))
                       for a in range(0, size, TILE)] for size in shape)
     workers = min(os.cpu_count() or 1, len(rows) * len(columns))
@@ -1054,8 +1058,6 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
             raise
         return total
 
-    if workers == 1:
-        return work(0)
     with ThreadPoolExecutor(workers) as pool:
         try:
             return sum(pool.map(work, range(workers)))

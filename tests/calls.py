@@ -140,7 +140,6 @@ GOOD = {
     "Features.gram": dict(other=PSI),
     "Features.joined": dict(other=PSI),
     "Features.sample": dict(f=f),
-    "Features.tile": dict(i=slice(0, 2), j=slice(1, 3), other=PSI),
     "RKHSFunction": dict(kernel=k, points=X, weights=y),
     "RKHSFunction.__call__": dict(T=T),
     "as_function": dict(f=f),

@@ -250,7 +250,7 @@ KINDS = {
     "document": "document",
     "free": "name kernel_name why wanted low high seen columns rows options size least "
     "ndim at_least infinite zero definite error vector.n certain.value frozen.array "
-    "plain_array.values same_columns.X same_columns.Y Features.tile.i Features.tile.j "
+    "plain_array.values same_columns.X same_columns.Y "
     "ridge_factor.kernel ridge_spectrum.kernel kernel_sum_rule.eps kernel_chain_rule.eps",
 }
 KIND = {word: kind for kind, words in KINDS.items() for word in words.split()}
@@ -282,44 +282,20 @@ ALLOWED = {
 # What is wrong today: (labels, arguments). Whoever mends one takes it out.
 KNOWN = [
     (
-        "large",
-        "Polynomial.c regularised_risk.lam conditional_independence_test.lam "
-        "KernelBayesFilter.lam KernelBayesFilter:jumps.lam "
-        "KernelBayesFilter.retune.lam",
-    ),
-    (
-        "object text dict number array function kind kernel",
-        "Features.dot.other Features.gram.other Features.tile.other",
-    ),
-    (
-        "array",
-        "KernelBayesFilter.estimate KernelBayesFilter:jumps.estimate "
-        "validate_filter.estimate",
-    ),
-    ("huge", "reduce_tiles.n reduce_tiles.m"),
-    (
         "none object text dict number array function kind kernel",
-        "Features.joined.other moved.Phi",
+        "is_constant.Phi values_at.Psi Coordinates.Phi Coordinates.__call__.Psi",
     ),
+    ("lopsided", "ridge_factor.K ridge_spectrum.K split_statistics.K"),
+    ("large", "Polynomial.c regularised_risk.lam"),
+    ("none", "squared_distances.Y Features.joined.other"),
     (
-        "nan inf minus_inf huge none_inside text_inside list_inside complex texts "
-        "cube",
-        "eigensystem.nodes integral_operator.nodes",
+        "none object text dict one nan list array",
+        "tile_sums.off_diagonal tile_sums.squares",
     ),
     (
         "none object text dict nan inf minus_inf huge none_inside text_inside "
-        "list_inside complex texts masked sparse empty scalar no_rows short vector "
-        "cube tall lopsided indefinite",
-        "ridge_factor.K ridge_spectrum.K",
-    ),
-    (
-        "none object text dict inf huge list array empty masked",
-        "ridge_factor.lam ridge_spectrum.lam",
-    ),
-    (
-        "none object text dict nan inf minus_inf huge complex list array empty "
-        "masked negative",
-        "gram_solve.slack",
+        "list_inside complex texts masked sparse empty scalar no_rows short table",
+        "posterior_weights.w posterior_weights.phi",
     ),
     (
         "gives_none gives_text gives_nan gives_complex gives_more",
@@ -332,27 +308,31 @@ KNOWN = [
         "gaussian_bumps.T",
     ),
     ("scalar", "gram_dot.W"),
-    ("none", "squared_distances.Y"),
-    (
-        "none object text dict nan inf minus_inf huge none_inside text_inside "
-        "list_inside complex texts masked sparse empty scalar no_rows short cube",
-        "Features.dot.W",
-    ),
-    (
-        "none object text dict number array function kind kernel other_space",
-        "Features.sample.f",
-    ),
-    (
-        "nan inf minus_inf huge none_inside text_inside list_inside complex texts "
-        "cube point wide",
-        "Eigensystem.features.T",
-    ),
+    ("object dict number array function kind kernel", "Features.dot.other"),
     ("array masked", "FourierKernel.degree"),
     ("tiny", "Matern.nu"),
-    ("dict", "log_marginal_likelihood.derivatives"),
-    ("object text one nan list array", "log_marginal_likelihood.return_gradient"),
     ("list_inside", "preimage.start"),
-    ("lopsided", "split_statistics.K"),
+    ("none object text dict nan complex texts masked empty three", "tile_sums.less"),
+    ("none object text dict number array function kind indefinite", "one_point.kernel"),
+    (
+        "none object text dict nan inf minus_inf huge none_inside text_inside "
+        "list_inside complex texts masked empty scalar no_rows short cube",
+        "posterior_weights.G",
+    ),
+    (
+        "none object text dict inf minus_inf huge complex list array empty masked "
+        "negative",
+        "posterior_weights.eps",
+    ),
+    (
+        "none object text dict number array function kind nan no_text",
+        "posterior_weights.method",
+    ),
+    (
+        "none object text dict nan inf minus_inf huge none_inside text_inside "
+        "list_inside complex texts masked sparse empty scalar no_rows table",
+        "unit_mass.w",
+    ),
 ]
 # One cause of many: the error that `as_sequence` has for a sparse matrix.
 SHARED = "sparse array length is ambiguous"
