@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 153b5a844568107b
+# Cells: 05004ce946e5b35f
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -299,8 +299,9 @@ class Record:
 
     def __setstate__(self, state):
         for value in state.values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
+            for part in value if isinstance(value, tuple) else [value]:
+                if isinstance(part, np.ndarray):
+                    part.setflags(write=False)
         vars(self).update(state)
 
 

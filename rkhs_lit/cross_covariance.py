@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: cca76346237602b9
+# Cells: dac12299762162e9
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -80,7 +80,7 @@ class LowRank(check.Record):
 
     @_free
     def __matmul__(self, B):
-        B = np.asarray(B)
+        B = check.plain_array(B, "B")
         WB = self.U @ (self.V.T @ B)
         if self.diagonal is not None:
             WB += (self.diagonal * B.T).T

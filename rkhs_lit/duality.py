@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0973ba333af80c11
+# Cells: 647da7f1a38ee2cb
 
 # %% [1] Duality: the price of a constraint
 import math
@@ -67,11 +67,15 @@ def _reduced(model, theta):
         K[:m, :m] = P[np.ix_(inner, inner)]
     K[m:, :m], K[:m, m:], K[m:, m:] = B, B.T, -(D / d) @ D.T
     K.flat[:m * N:N + 1] = h[inner]
-    u = np.ones(N)
-    for _ in range(3):
-        top = np.abs(K * u).max(axis=1, initial=0.0) * u
-        u = u / np.sqrt(np.where(top > 0, top, 1.0))
-    K *= u * u[:, None]
+    top = np.abs(K.diagonal())          # units that bring K near one
+    top[:m] = np.where(top[:m] > 0, top[:m], np.abs(B).max(
+        axis=0, initial=0.0) ** 2)
+    u = 1 / np.sqrt(np.where(top > 0, top, 1.0))
+    top[m:] = np.maximum(top[m:], (np.abs(B) * u[:m]).max(
+        axis=1, initial=0.0) ** 2)
+    u[m:] = 1 / np.sqrt(np.where(top[m:] > 0, top[m:], 1.0))
+    K *= u
+    K *= u[:, None]
     K.flat[::N + 1] += np.where(
         top > 0, 1e-14, 1.0) * np.repeat([1, -1], [m, N - m])
     factors = dgetrf(K)[:2] if N else None

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 457656b73d3f4494
+# Cells: 96c6e2df77af7083
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -266,11 +266,13 @@ class Features(check.Record):
         """The diagonal of Φ*Φ, the numbers k(x_i, x_i)."""
         with np.errstate(over="ignore", invalid="ignore"):
             d = self.kernel._diag(self.seen)
-        if not (0 <= d.min() and d.max() < np.inf):
+        if not d.max() < np.inf:
+            raise ValueError(f"{self.kernel_name} gave a value that is not "
+                             "finite: the points are too large")
+        if d.min() < 0:
             raise ValueError(
-                f"{self.kernel_name} must be positive definite and finite, "
-                f"but at two equal points it is {d.min():.6g}, or at others "
-                f"{d.max():.6g}")
+                f"{self.kernel_name} must be positive definite, but at two "
+                f"equal points it is {d.min():.6g}")
         return d
 
     def unit(self) -> tuple[float, "Features"]:

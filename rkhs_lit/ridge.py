@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 959166d67ee03536
+# Cells: 3901ef2dda412834
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -122,7 +122,8 @@ def ridge_spectrum(K, lam: float, name: str = "lam",
 # %% [5] Fine print
 def _indices(index, n, name):
     listed = np.iterable(index) and not isinstance(index, dict)
-    index = [*index] if listed else [None]
+    index = [*np.atleast_1d(check.plain_array(index, name))] if listed else (
+        [None])
     if not all(isinstance(i, Integral) and 0 <= i < n for i in index):
         raise ValueError(f"{name} must be lists of whole numbers from 0 to "
                          f"{n - 1}, the indices of points")
@@ -158,7 +159,9 @@ def split_folds(n: int, folds, test=0, rng=None) -> tuple:
         raise ValueError(f"test must leave at least 2 of {n} points, name "
                          "none twice, and be a list where folds are")
     if not drawn:
-        return _partition(folds, n, held), held
+        if len(parts := _partition(folds, n, held)) < 2:
+            raise ValueError("folds must be at least 2")
+        return parts, held
     m = check.whole(folds, "folds", 2)
     if m > len(rest):
         raise ValueError(f"folds must be at most the {len(rest)} training "

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d3a9d8126fc111d0
+# Cells: 986479c8969950b1
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -234,7 +234,7 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
         b, ends = s.y[0], (1.0, np.inf)
         return _machine(s, C, np.zeros(n), b,
                         ends if b > 0 else (-np.inf, -1.0))
-    if C < np.inf and not 1e-300 < C * s.unit < np.inf:
+    if C < np.inf and not 1e-301 < C * s.unit < np.inf:
         raise ValueError(f"C = {C:.3g} is out of proportion to the kernel, "
                          f"whose largest value is {s.Phi.diag().max():.3g}")
     found = _certified(s, (_hard,) if C == np.inf else (_soft, _hard), C)
@@ -318,6 +318,7 @@ def _certified(s, roads, parameter):
 # %% [10] The ν-SVM: a parameter with a meaning
 def _level(g, u, h):
     """The r with g <= r where u > 0, and g >= r where u < h."""
+    u = np.where(np.abs(u - h) <= 1e-9 * h, h, np.where(u < 1e-9 * h, 0, u))
     weights = u * (1 - u / h)
     if weights.any():
         return weights @ g / weights.sum()

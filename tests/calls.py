@@ -133,6 +133,7 @@ GOOD = {
     "reduce_tiles": dict(visit=visit, start=start, n=3, m=4),
     "squared_distances": dict(X=X, Y=T),
     "substrings": dict(p=2),
+    "substrings.__call__": dict(text="banana"),
     "words": dict(document="to be or not to be"),
     # moore_aronszajn
     "Features": dict(kernel=k, points=X, name="points"),
@@ -343,6 +344,7 @@ MADE_BY = {
 ABSTRACT = {
     "Kernel": "what all kernels have in common",
     "PrecisionWarning": "a warning",
+    "Record": "what all results have in common",
 }
 # Kernels on points that are not vectors -> such points.
 POINTS = {

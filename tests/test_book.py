@@ -352,11 +352,6 @@ UNCITED = {
     "thm-l2-complete",
     "kernels": "lem-mixture",
     "moore_aronszajn": "cor-three-notions lem-h-evaluation thm-moore-aronszajn",
-    "mercer": "lem-onb thm-spectral",
-    "bochner": "cor-spectral-density thm-scale-mixture",
-    "mean_embedding": "lem-measurable-rkhs",
-    "cross_covariance": "lem-synthesis",
-    "conditional_independence": "lem-characteristic-dense lem-reading-maps",
 }
 
 
