@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 275aacd82f2e9b9c
+# Cells: 7593be644868f639
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -224,7 +224,7 @@ def _prepared(kernel, X, Y):
         return A, A, None
     B = kernel._prepare(Y, "Y")
     d, e = (getattr(Z, "shape", ())[1:] for Z in (A, B))
-    if d != e:
+    if d and e and d != e:
         raise ValueError(f"Y must have points in dimension {d[0]} like X, "
                          f"got dimension {e[0]}")
     return A, B, len(B)
@@ -377,21 +377,22 @@ class FunctionKernel(Kernel):
         k, n, m = self.function, len(X), len(Y)
         # On one list of points half of the calls are enough.
         same = n == m and all(map(operator.is_, X, Y))
-        K = np.empty((n, m))
-        for i, j in product(range(n), range(m)):
-            K[i, j] = K[j, i] if same and j < i else k(X[i], Y[j])
-        check.finite(K, "function")
+        values = [0.0 if same and j < i else k(X[i], Y[j])
+                  for i, j in product(range(n), range(m))]
+        K = check.real_array(values, "function", 1).reshape(n, m)
+        if same:
+            K = np.triu(K) + np.triu(K, 1).T
         pairs = [(i, ~i) if n <= m else (~i, i)
                  for i in range(n // 2 if same else min(n, m))]
-        if not np.allclose([k(Y[j], X[i]) for i, j in pairs],
-                           [K[pair] for pair in pairs],
+        mirrored = [float(k(Y[j], X[i])) for i, j in pairs]
+        if not np.allclose(mirrored, [K[pair] for pair in pairs],
                            atol=1e-8 * np.abs(K).max()):
             raise ValueError("function must be symmetric in its arguments")
         return K
 
     def _diag(self, X):
-        values = np.array([float(self.function(x, x)) for x in X])
-        return check.finite(values, "function")
+        return check.real_array([self.function(x, x) for x in X],
+                                "function", 1)
 
 
 # %% [10] Kernels on documents, strings and anything else
@@ -622,11 +623,11 @@ class Mapped(_One):
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
-        image = self.map(X)
+        image = as_sequence(self.map(X), f"map({name})")
         if len(image) != len(X):
             raise ValueError(f"map must return one point for each of "
                              f"{len(X)} points, got {len(image)}")
-        return self.kernel._prepare(image, name)
+        return self.kernel._prepare(image, f"map({name})")
 
     def _of(self, k):
         return k
@@ -863,13 +864,14 @@ def _squares(X, Y):
     return D
 
 
-def squared_distances(X, Y) -> np.ndarray:
+def squared_distances(X, Y=None) -> np.ndarray:
     """The (n, m) matrix of ‖x_i - y_j‖², accurate also for points that
     nearly coincide (:prf:ref:`thm-gaussian`).
 
     Parameters
     ----------
     X, Y : (n, d) and (m, d) arrays
+        Without Y the points X once more.
     """
     X, Y, _ = _prepared(Linear(), X, Y)
     return _squares(X, Y)
@@ -931,8 +933,8 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
         The width of the kernel; the bumps have width σ/√2.
     """
     sigma = check.width(sigma, "sigma")
-    D = squared_distances(X, T)
-    d = as_points(T).shape[1]
+    T = as_points(T, "T")
+    D, d = squared_distances(X, T), T.shape[1]
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 
 
@@ -1078,7 +1080,7 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """
     X, Y, m = _prepared(as_kernel(kernel), X, Y)
     W = check.real_array(W, "W")
-    if len(W) != len(Y):
+    if W.shape[:1] != (len(Y),):
         raise ValueError(f"W must have one row for each of {len(Y)} points,"
                          f" got shape {W.shape}")
 

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 96c6e2df77af7083
+# Cells: 5af6f1aad971ae1c
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -190,9 +190,10 @@ class Features(check.Record):
 
     def joined(self, other: "Features") -> "Features":
         """The map [Φ Ψ] for the points of both, one after the other."""
-        if isinstance(other, Features):
-            other = replace(other, kernel=self.kernel)
-        self[:1].gram(other, columns=slice(1))     # points of one kind
+        if not isinstance(other, Features):
+            raise ValueError("other must be Features, got "
+                             f"{type(other).__name__}")
+        self.gram(other, slice(1), slice(1))       # points of one kind
         return Features(self.kernel, _joined(self.points, other.points),
                         self.name, self.kernel_name, columns=self.columns)
 
@@ -239,7 +240,10 @@ class Features(check.Record):
             if other is None and i != j:
                 total[j] += K.T @ W[i]
 
-        m = self.n if other is None else len(other)
+        if not isinstance(other, Features | None):
+            raise ValueError("other must be Features, got "
+                             f"{type(other).__name__}")
+        m = self.n if other is None else other.n
         rows, W = as_points(W, "W"), np.asarray(W)
         if len(rows) != m:
             raise ValueError(f"W must have one row for each of {m} points, "
