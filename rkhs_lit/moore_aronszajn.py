@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5af6f1aad971ae1c
+# Cells: 3d8ec708b3c771a5
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -59,9 +59,12 @@ def _fixed(points, name):
 def _rows(points, rows):
     if isinstance(points, Pairs):
         return Pairs(_rows(points.first, rows), _rows(points.second, rows))
-    if isinstance(points, np.ndarray) or isinstance(rows, slice):
-        return points[rows]
-    return [points[i] for i in rows]
+    if isinstance(points, np.ndarray):
+        some = points[rows]
+        some.setflags(write=False)
+        return some
+    return _Fixed(points[rows] if isinstance(rows, slice) else
+                  [points[i] for i in rows])
 
 
 def _joined(a, b):
@@ -182,7 +185,7 @@ class Features(check.Record):
     def __getitem__(self, rows) -> "Features":
         seen = points = _rows(self.seen, rows)
         if self.points is not self.seen:
-            points = _copied(_rows(self.points, rows))
+            points = _rows(self.points, rows)
         return replace(self, points=points, seen=seen)
 
     def __matmul__(self, weights) -> "RKHSFunction":
