@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 7593be644868f639
+# Cells: 602c9d92ea80d732
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -20,7 +20,6 @@ from numbers import Integral, Real
 from threading import Event
 
 import numpy as np
-from scipy.interpolate import BSpline as SplineBasis
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
@@ -996,6 +995,8 @@ class BSpline(_ByCoordinate):
                              "definite")
 
     def _profile(self, t):
+        from scipy.interpolate import BSpline as SplineBasis   # rare, slow
+
         half = (self.degree + 1) / 2
         spline = SplineBasis.basis_element(np.arange(-half, half + 1),
                                            extrapolate=False)
