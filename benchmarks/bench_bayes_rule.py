@@ -54,7 +54,7 @@ def main():
         data = k, l, X, Y, prior
 
         def ours(method, eps):
-            return kernel_bayes_rule(*data, LAM, eps, method=method).weights(x)[:, 0]
+            return kernel_bayes_rule(*data, LAM, eps, method=method).weights_at(x)[:, 0]
 
         squared = best(lambda: ours("squared", EPS))
         clipped = best(lambda: ours("clipped", EPS**0.5))
@@ -72,7 +72,7 @@ def main():
 
     # A Gram matrix without decay has full rank, and the printed form wins.
     data = Laplace(0.5), l, X[:1000], Y[:1000], prior
-    ours = best(lambda: kernel_bayes_rule(*data, LAM, EPS).weights(x))
+    ours = best(lambda: kernel_bayes_rule(*data, LAM, EPS).weights_at(x))
     lu, _ = timed(printed, *data, x)
     print(f"Laplace kernel, n = 1000, rank 1000: ours {ours:.2f} s, printed form {lu:.2f} s")
 

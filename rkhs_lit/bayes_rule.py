@@ -4,15 +4,15 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 2e1e0a455f6a313e
+# Cells: d3ed17d33465f8d8
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, eigh, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 
 import rkhs_lit.conventions as check
 from rkhs_lit.bochner import pivoted_cholesky
@@ -29,31 +29,27 @@ from rkhs_lit.ridge import ridge_factor, ridge_spectrum, split_folds
 METHODS = "squared", "clipped"
 
 
-def _resolvent(G, w, eps, method, name="eps"):
-    """ΛG, and the matrix S + i√ε I or, for "clipped", S + εI."""
-    clipped = method == "clipped"
-    with np.errstate(over="ignore", invalid="ignore"):
-        LG = (np.maximum(w, 0.0) if clipped else w)[:, None] * G
-        S = G.T @ LG
-    shift = eps if clipped else 1j * math.sqrt(eps)
-    size = np.abs(S).sum(axis=0).max()
-    if not abs(shift) >= np.finfo(float).eps * size:
-        raise ValueError(f"{name} must be larger, or it is lost beside an "
-                         f"operator of size {size:.3g}")
-    return LG, S + shift * np.eye(len(S))
-
-
-def posterior_weights(G, w, phi, eps: float,
-                      method: str = "squared") -> np.ndarray:
+def posterior_weights(G, w, phi, eps: float, method: str = "squared",
+                      name: str = "eps") -> np.ndarray:
     """The weights ζ = Re ΛG (S + i√ε I)⁻¹ φ of a posterior, from the
     weights w of the prior, for K = G G', S = G'ΛG and a φ, or columns φ,
-    with k_X(x) = G φ (:prf:ref:`thm-bayes-low-rank`); ε and the method
-    as for `kernel_bayes_rule`."""
-    LG, A = _resolvent(G, w, eps, method)
-    # NumPy alone: in a loop, the threads of NumPy's and of SciPy's BLAS
-    # would get in each other's way.
+    with k_X(x) = G φ (:prf:ref:`thm-bayes-low-rank`). For "clipped" it is
+    (S + εI)⁻¹, with the positive parts of w. The arrays are not checked;
+    errors call ε by its name."""
+    eps, shift = check.positive(eps, name), 1j * math.sqrt(eps)
+    if check.choice(method, "method", METHODS) == "clipped":
+        w, shift = np.maximum(w, 0.0), eps
     with np.errstate(over="ignore", invalid="ignore"):
-        return check.finite(LG @ np.linalg.solve(A, phi).real, "eps")
+        LG = w[:, None] * G
+        S = G.T @ LG
+        size = np.abs(S).sum(axis=0).max()
+        if not abs(shift) >= np.finfo(float).eps * size:
+            raise ValueError(f"{name} must be larger, or it is lost beside "
+                             f"an operator of size {size:.3g}")
+        # NumPy alone: in a loop, the threads of NumPy's and of SciPy's
+        # BLAS would get in each other's way.
+        R = np.linalg.solve(S + shift * np.eye(len(S)), phi)
+        return check.finite(LG @ R.real, name)
 
 
 # %% [3] Coordinates in the place of features
@@ -61,7 +57,7 @@ def posterior_weights(G, w, phi, eps: float,
 class Coordinates(check.Record):
     """Vectors φ in the place of features (:prf:ref:`thm-bayes-low-rank`).
 
-    ``phi(Psi)`` has the vectors φ(t) of the points of Ψ in its rows.
+    ``phi(T)`` has the vectors φ(t) of the points T in its rows.
 
     Parameters
     ----------
@@ -81,6 +77,9 @@ class Coordinates(check.Record):
 
     def __post_init__(self):
         Phi = self.Phi
+        if not isinstance(Phi, Features):
+            raise ValueError("Phi must be Features, got "
+                             f"{type(Phi).__name__}")
         G, pivots = pivoted_cholesky(Phi.kernel, Phi, tol=self.tol,
                                      max_rank=self.max_rank,
                                      return_pivots=True)
@@ -93,8 +92,10 @@ class Coordinates(check.Record):
     def __repr__(self):
         return f"Coordinates({self.Phi}, r={len(self._R)})"
 
-    def __call__(self, Psi: Features) -> np.ndarray:
-        return solve_triangular(self._R, Psi.gram(self._U).T, lower=True).T
+    def __call__(self, T) -> np.ndarray:
+        at_T = T if isinstance(T, Features) else Features(
+            self.Phi.kernel, T, "T", self.Phi.kernel_name)
+        return solve_triangular(self._R, at_T.gram(self._U).T, lower=True).T
 
     def of(self, f: RKHSFunction | GaussianEmbedding,
            name: str = "f") -> np.ndarray:
@@ -107,7 +108,6 @@ class Coordinates(check.Record):
         return solve_triangular(self._R, values, lower=True)
 
 
-# %% [4] Coordinates in the place of features
 def _prior_weights(Psi, prior, lam, tol):
     """The weights w = F (F'F + nλI)⁻¹ p of the prior."""
     phi = Coordinates(Psi, tol)
@@ -118,7 +118,7 @@ def _prior_weights(Psi, prior, lam, tol):
         return check.finite(F @ cho_solve(factor, p), "prior")
 
 
-# %% [5] Coordinates in the place of features
+# %% [4] Coordinates in the place of features
 def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
                     prior: RKHSFunction | GaussianEmbedding, lam: float,
                     eps: float | None = None, *, tol: float = 1e-14
@@ -136,8 +136,7 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
         The embedding in H_l of the new distribution of Y.
     lam : float
         λ > 0, added to the operator C_YY: nλ beside the Gram matrix.
-    eps : optional
-        Not used: so that all three rules take the same arguments.
+    eps : not used, so that all three rules take the same arguments
     tol : float
         The share of the trace of a Gram matrix that its low-rank factor
         may leave out.
@@ -166,7 +165,6 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
     return Phi @ _prior_weights(Psi, prior, lam, tol)
 
 
-# %% [6] Coordinates in the place of features
 def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
                       prior: RKHSFunction | GaussianEmbedding, lam: float,
                       eps: float | None = None, *, tol: float = 1e-14
@@ -183,7 +181,7 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
     return RKHSOperator(k, Phi, l, Psi, w)
 
 
-# %% [7] Coordinates in the place of features
+# %% [5] Coordinates in the place of features
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelPosterior(check.Record):
     """The embeddings of the posterior distributions of Y given X = x,
@@ -210,46 +208,43 @@ class KernelPosterior(check.Record):
 
     def __post_init__(self):
         Phi, Psi = paired(self.k, self.l, self.X, self.Y)
-        w = check.vector(self.prior_weights, "prior_weights", len(Phi))
-        eps = check.positive(self.eps, "eps")
-        check.choice(self.method, "method", METHODS)
+        w = check.vector(self.prior_weights, "prior_weights", Phi.n)
         phi = Coordinates(Phi, self.tol)
-        Z = posterior_weights(phi.G, w, np.eye(phi.G.shape[1]), eps,
+        Z = posterior_weights(phi.G, w, np.eye(phi.G.shape[1]), self.eps,
                               self.method)
         vars(self).update(X=Phi.points, Y=Psi.points, prior_weights=w,
-                          eps=eps, Psi=Psi, phi=phi, Z=check.frozen(Z))
+                          eps=float(self.eps), Psi=Psi, phi=phi,
+                          Z=check.frozen(Z))
 
     def __repr__(self):
-        return (f"KernelPosterior({self.k} -> {self.l}, n={len(self.Psi)}, "
+        return (f"KernelPosterior({self.k} -> {self.l}, n={self.Psi.n}, "
                 f"{self.method}, eps={self.eps:.6g})")
 
-    def weights(self, T) -> np.ndarray:
+    def weights_at(self, T) -> np.ndarray:
         """The weights ζ(t) = Zφ(t) of the posteriors at the points T, an
         (n, m) array."""
-        return self.Z @ self.phi(Features(self.k, T, "T", "k")).T
+        return self.Z @ self.phi(T).T
 
     def __call__(self, x) -> RKHSFunction:
         """The function of H_l for one point x, of any kind."""
-        return self.Psi @ (self.Z @ self.phi(one_point(self.k, x))[0])
+        k_x = one_point(self.k, x, "x", "k")
+        return self.Psi @ (self.Z @ self.phi(k_x)[0])
 
     def expectation(self, g, T) -> np.ndarray:
         """Estimates of the posterior expectation of g(Y) for the points
         T; g as for `ConditionalEmbedding.expectation`."""
-        values = values_at(g, self.Psi)
-        size = np.abs(values).max() or 1.0       # so that none overflows
-        phi = self.phi(Features(self.k, T, "T", "k"))
         with np.errstate(over="ignore", invalid="ignore"):
-            return check.finite(size * (phi @ (self.Z.T @ (values / size))),
-                                "g")
+            c = self.Z.T @ values_at(g, self.Psi)
+            return check.finite(self.phi(T) @ c, "g")
 
 
-# %% [8] Coordinates in the place of features
 def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
                       prior: RKHSFunction | GaussianEmbedding, lam: float,
                       eps: float, *, method: str = "squared",
                       tol: float = 1e-14) -> KernelPosterior:
-    """The posterior embeddings of Y given X = x for another prior
-    distribution of Y (:prf:ref:`thm-kernel-bayes-rule`).
+    """The posterior embeddings Σ ζ_i(x) l(y_i, ·) of Y given X = x for
+    another prior distribution of Y, with weights of any sign
+    (:prf:ref:`thm-kernel-bayes-rule`).
 
     Parameters
     ----------
@@ -264,11 +259,6 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
     tol : float
         As for `kernel_sum_rule`, for both Gram matrices. Takes O(n r²)
         operations for the rank r.
-
-    Returns
-    -------
-    KernelPosterior
-        posterior(x) is Σ ζ_i(x) l(y_i, ·), with weights of any sign.
 
     Examples
     --------
@@ -288,42 +278,7 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
     return KernelPosterior(k, l, Phi, Psi, w, eps, method, tol)
 
 
-# %% [9] Choosing the parameters
-def _ratio_scores(F, p, lams, folds):
-    """The first score for every λ, and the estimates of the density
-    ratio at the points left out, a row for each λ."""
-    n, scores = len(F), np.zeros(len(lams))
-    ratios = np.empty((len(lams), n))
-    for fold in folds:
-        rest = np.setdiff1d(np.arange(n), fold)
-        d, U = ridge_spectrum(F[rest].T @ F[rest] / len(rest), lams.min(),
-                              "lams", "l")
-        theta = U @ ((U.T @ p)[:, None] / (d[:, None] + lams))
-        ratios[:, fold] = (F[fold] @ theta).T
-        scores += np.sum(ratios[:, fold] ** 2 / 2, axis=1)
-        scores -= len(fold) * (p @ theta)
-    return scores / n, ratios
-
-
-def _risks(F, G, p, ratio, lam, epsilons, folds, method):
-    """The second score for every ε."""
-    n, risks = len(F), np.zeros(len(epsilons))
-    shifts = epsilons if method == "clipped" else 1j * np.sqrt(epsilons)
-    for fold in folds:
-        rest = np.setdiff1d(np.arange(n), fold)
-        factor = ridge_factor(F[rest].T @ F[rest], len(rest) * lam, "n lam",
-                              "l")
-        w = F[rest] @ cho_solve(factor, p)
-        LG, _ = _resolvent(G[rest], w, epsilons.min(), method, "epsilons")
-        s, V = eigh(G[rest].T @ LG)
-        left, right = G[fold] @ V, F[rest].T @ LG @ V
-        for j, shift in enumerate(shifts):
-            miss = F[fold] - (left * (1 / (s + shift)).real) @ right.T
-            risks[j] += ratio[fold] @ np.sum(miss**2, axis=1)
-    return risks
-
-
-# %% [10] Choosing the parameters
+# %% [6] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
 class BayesValidation(check.Record):
     """Parameters of the kernel Bayes rule chosen on points left out by
@@ -348,16 +303,10 @@ class BayesValidation(check.Record):
     lam: float
     eps: float
 
-    def __post_init__(self):
-        names = "lams", "epsilons", "ratio_scores", "risks"
-        vars(self).update({name: check.frozen(getattr(self, name))
-                           for name in names})
-
     def __repr__(self):
         return f"BayesValidation(lam={self.lam:.6g}, eps={self.eps:.6g})"
 
 
-# %% [11] Both parameters, one after the other
 def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
                         prior: RKHSFunction | GaussianEmbedding, lams,
                         epsilons, *, method: str = "squared", folds=5,
@@ -384,17 +333,34 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
     lams = check.positives(lams, "lams")
     epsilons = check.positives(epsilons, "epsilons")
     check.choice(method, "method", METHODS)
-    folds, _ = split_folds(len(Phi), folds, rng=rng)
+    folds, _ = split_folds(Phi.n, folds, rng=rng)
+    rests = [np.setdiff1d(np.arange(Phi.n), fold) for fold in folds]
     phi = Coordinates(Psi, tol)
     F, G, p = phi.G, Coordinates(Phi, tol).G, phi.of(prior, "prior")
+    thetas, ratios = [], np.empty((len(lams), Phi.n))
+    scores, risks = np.zeros(len(lams)), np.zeros(len(epsilons))
     with np.errstate(all="ignore"):
-        scores, ratios = _ratio_scores(F, p, lams, folds)
+        for fold, rest in zip(folds, rests):       # the first score
+            d, U = ridge_spectrum(F[rest].T @ F[rest] / len(rest),
+                                  lams.min(), "lams", "l")
+            theta = U @ ((U.T @ p)[:, None] / (d[:, None] + lams))
+            ratios[:, fold] = (F[fold] @ theta).T
+            scores += np.sum(ratios[:, fold] ** 2 / 2, axis=1)
+            scores -= len(fold) * (p @ theta)
+            thetas.append(theta)
         best = check.finite(scores, "prior").argmin()
-        lam, ratio = float(lams[best]), np.maximum(ratios[best], 0.0)
+        ratio = np.maximum(ratios[best], 0.0)
         if not ratio.any():
             raise ValueError("prior must have mass near the points Y, but "
                              "no estimate of the density ratio is positive")
-        risks = check.finite(_risks(F, G, p, ratio / ratio.sum(), lam,
-                                    epsilons, folds, method), "epsilons")
-    return BayesValidation(lams, epsilons, scores, risks, lam,
-                           float(epsilons[risks.argmin()]))
+        for fold, rest, theta in zip(folds, rests, thetas):    # the second
+            w = F[rest] @ theta[:, best] / len(rest)
+            for j, eps in enumerate(epsilons):
+                Z = posterior_weights(G[rest], w, G[fold].T, eps, method,
+                                      "epsilons")
+                miss = np.sum((F[fold] - Z.T @ F[rest]) ** 2, axis=1)
+                risks[j] += ratio[fold] @ miss
+    risks = check.finite(risks / ratio.sum(), "epsilons")
+    return BayesValidation(
+        lams, epsilons, check.frozen(scores / Phi.n), check.frozen(risks),
+        float(lams[best]), float(epsilons[risks.argmin()]))

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 28728c413d0c7162
+# Cells: a6133b81639dab85
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from rkhs_lit.ridge import ridge_factor, ridge_spectrum
 
 # %% [2] Fine print
 def one_point(kernel: Kernel, x, name: str = "x",
-              kernel_name: str = "k") -> Features:
+              kernel_name: str = "kernel") -> Features:
     """The map α ↦ α k(x, ·) of one point x of any kind; a pair is `Pairs`
     of length one (:prf:ref:`def-synthesis`)."""
     if isinstance(x, Pairs) and len(x) != 1:
@@ -39,6 +39,8 @@ def values_at(g, Psi: Features, name: str = "g") -> np.ndarray:
     """The numbers g(y_i) at the points of Ψ, of a function of its space,
     of any function that makes n numbers (or n rows) of the points, or of
     the array of these numbers (:prf:ref:`thm-ce-ridge`)."""
+    if not isinstance(Psi, Features):
+        raise ValueError(f"Psi must be Features, got {type(Psi).__name__}")
     if isinstance(g, RKHSFunction):
         as_function(g, name, Psi.kernel)
         return Psi.dot(g.weights, Features(Psi.kernel, g.features, name))
@@ -47,8 +49,8 @@ def values_at(g, Psi: Features, name: str = "g") -> np.ndarray:
         Y = np.array(Y)                      # so that g can compute
     values = g(Y) if callable(g) else g
     table = as_points(values, name)
-    if len(table) != len(Y):
-        raise ValueError(f"{name} must have a row for each of {len(Y)} "
+    if len(table) != Psi.n:
+        raise ValueError(f"{name} must have a row for each of {Psi.n} "
                          f"points, got shape {np.shape(values)}")
     return table[:, 0] if np.ndim(values) == 1 else table
 
@@ -72,29 +74,25 @@ class ConditionalEmbedding(check.Record):
     def __post_init__(self):
         Phi, Psi = paired(self.k, self.l, self.X, self.Y)
         lam = check.positive(self.lam, "lam")
-        shift = check.positive(len(Phi) * lam, "n lam")
+        shift = check.positive(Phi.n * lam, "n lam")
         factor, lower = ridge_factor(Phi.gram(), shift, "n lam", "k")
         vars(self).update(X=Phi.points, Y=Psi.points, lam=lam, Phi=Phi,
                           Psi=Psi, factor=(check.frozen(factor), lower))
 
     def __repr__(self):
         return (f"ConditionalEmbedding({self.k} -> {self.l}, "
-                f"n={len(self.Phi)}, lam={self.lam:.6g})")
+                f"n={self.Phi.n}, lam={self.lam:.6g})")
 
-    def _solve(self, B):
+    def _solve(self, B, name="lam"):
         """(K + nλI)⁻¹ B"""
-        W = cho_solve(self.factor, B)
-        if not np.isfinite(W).all():
-            raise ValueError("lam must be larger, or the values smaller: "
-                             "the weights overflow")
-        return W
+        return check.finite(cho_solve(self.factor, B), name)
 
     def __call__(self, x) -> RKHSFunction:
         """The embedding for one point x, a function of H_l."""
-        k_x = one_point(self.k, x)
+        k_x = one_point(self.k, x, "x", "k")
         return self.Psi @ self._solve(k_x.gram(self.Phi)[0])
 
-    def weights(self, T) -> np.ndarray:
+    def weights_at(self, T) -> np.ndarray:
         """(K + nλI)⁻¹ k_X(t) for the points T, an (n, m) array."""
         at_T = Features(self.k, T, "T", "k")
         return self._solve(at_T.gram(self.Phi).T)
@@ -104,27 +102,23 @@ class ConditionalEmbedding(check.Record):
         function of H_l, a function that makes n numbers (or n rows of
         numbers) of the sequence Y, or the array of these numbers."""
         values, at_T = values_at(g, self.Psi), Features(self.k, T, "T", "k")
-        size = np.abs(values).max() or 1.0       # so that none overflows
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = size * at_T.dot(self._solve(values / size), self.Phi)
-        return check.finite(found, "g")
+        return at_T.dot(self._solve(values, "g"), self.Phi)
 
     def transport(self, f: RKHSFunction) -> RKHSFunction:
         """The function C_YX (C_XX + λ)⁻¹ f of H_l, for f in H_k."""
-        f = as_function(f, "f", self.k)
-        return self.Psi @ self._solve(values_at(f, self.Phi, "f"))
+        return self.Psi @ self._solve(self.Phi.sample(f), "f")
 
     def operator(self) -> RKHSOperator:
         """The operator C_YX (C_XX + λ)⁻¹ from H_k to H_l."""
         return RKHSOperator(self.l, self.Psi, self.k, self.Phi,
-                            self._solve(np.eye(len(self.Phi))))
+                            self._solve(np.eye(self.Phi.n)))
 
 
-# %% [4] One factor for all questions
 def conditional_embedding(k: Kernel, l: Kernel, X, Y,
                           lam: float) -> ConditionalEmbedding:
-    """Estimate the embeddings of the conditional distributions of Y
-    given X = x, for all x (:prf:ref:`thm-ce-estimator`).
+    """Estimate the embeddings of Y given X = x, for all x, by
+    m(x) = Σ w_i(x) l(y_i, ·) with the weights w(x) = (K + nλI)⁻¹ k_X(x)
+    (:prf:ref:`thm-ce-estimator`).
 
     Parameters
     ----------
@@ -135,11 +129,6 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
     lam : float
         λ > 0, added to the operator C_XX, so that nλ is added to the
         Gram matrix of X.
-
-    Returns
-    -------
-    ConditionalEmbedding
-        m with m(x) = Σ w_i(x) l(y_i, ·) for w(x) = (K + nλI)⁻¹ k_X(x).
 
     Examples
     --------
@@ -155,7 +144,7 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
     return ConditionalEmbedding(k, l, X, Y, lam)
 
 
-# %% [5] Choosing lambda
+# %% [4] Choosing lambda
 def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,
                             lams) -> np.ndarray:
     """Squared distances of l(y_i, ·) from the embedding at x_i that was
@@ -184,8 +173,8 @@ def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,
     """
     Phi, Psi = paired(k, l, X, Y)
     lams = check.positives(lams, "lams")
-    check.positive(len(Phi) * float(lams.max()), "n lams")
-    shifts = len(Phi) * lams
+    check.positive(Phi.n * float(lams.max()), "n lams")
+    shifts = Phi.n * lams
     d, U = ridge_spectrum(Phi.gram(), shifts.min(), "n lams", "k")
     G = pivoted_cholesky(l, Psi, tol=0)
     Z, squares = U.T @ G, U**2

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 4ac4b58bc352f8f5
+# Cells: 19414ffef6e8640b
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.bayes_rule import METHODS, Coordinates, posterior_weights
 from rkhs_lit.conditional_embedding import one_point, values_at
-from rkhs_lit.kernels import TILE, Gaussian, Kernel
+from rkhs_lit.kernels import Gaussian, Kernel
 from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 from rkhs_lit.pca import modes
@@ -32,37 +32,7 @@ def unit_mass(w) -> np.ndarray:
     return w / (max(w.sum(), np.abs(w).sum() / 10) or 1.0)
 
 
-# %% [3] Fine print
-def _recording(k, l, states, observations, next_states):
-    """The maps of states, successors, observations and all states."""
-    Phi = Features(k, states, "states", "k")
-    Psi = Features(l, observations, "observations", "l")
-    Phi_next = Phi if next_states is None else Features(
-        k, next_states, "next_states", "k")
-    for other in (Psi, Phi_next):
-        if len(other) != len(Phi):
-            raise ValueError(f"{other.name} must be as many as states "
-                             f"({len(Phi)}), got {len(other)}")
-    if next_states is not None:
-        return Phi, Phi_next, Psi, Phi.joined(Phi_next)
-    if len(Phi) < 2:
-        raise ValueError("states must be a trajectory of at least two")
-    return Phi[:-1], Phi[1:], Psi[:-1], Phi
-
-
-def _regularised(F, F_next, G, lam, eps):
-    """What depends on λ: the matrices F U⁻¹ and G (G'G + nλI)⁻¹ from
-    coordinates to weights, and M (:prf:ref:`prop-filter-coordinates`)."""
-    lam, eps = check.positive(lam, "lam"), check.positive(eps, "eps")
-    shift = check.positive(len(F) * lam, "n lam")
-    prior, start = (check.frozen(cho_solve(ridge_factor(
-        E.T @ E, shift, "n lam", name), E.T).T)
-        for E, name in ((F, "k"), (G, "l")))
-    return dict(lam=lam, eps=eps, prior=prior, start=start,
-                M=check.frozen(F_next.T @ prior))
-
-
-# %% [4] The filter
+# %% [3] The filter
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelBayesFilter(check.Record):
     """The kernel Bayes filter: hidden states from observations, learnt
@@ -119,47 +89,56 @@ class KernelBayesFilter(check.Record):
     max_rank: int | None = None
 
     def __post_init__(self):
-        Phi, Phi_next, Psi, trajectory = _recording(
-            self.k, self.l, self.states, self.observations,
-            self.next_states)
+        Phi = Phi_next = Features(self.k, self.states, "states", "k")
+        Psi = Features(self.l, self.observations, "observations", "l")
+        if self.next_states is not None:
+            Phi_next = Features(self.k, self.next_states, "next_states", "k")
+        for other in (Psi, Phi_next):
+            if other.n != Phi.n:
+                raise ValueError(f"{other.name} must be as many as states "
+                                 f"({Phi.n}), got {other.n}")
+        if self.next_states is not None:
+            trajectory = Phi.joined(Phi_next)
+        elif Phi.n < 2:
+            raise ValueError("states must be a trajectory of at least two")
+        else:
+            trajectory, Phi, Phi_next, Psi = Phi, Phi[:-1], Phi[1:], Psi[:-1]
+
         check.choice(self.method, "method", METHODS)
         check.flag(self.normalise, "normalise")
-        estimate, gaussian = self.estimate, isinstance(self.k, Gaussian)
-        check.choice(estimate, "estimate", ("auto", "mean", "state") + (
-            "preimage",) * gaussian)
+        best = ("preimage",) if isinstance(self.k, Gaussian) else ()
+        estimate = check.choice(self.estimate, "estimate",
+                                ("auto", *best, "state", "mean"))
         if estimate == "auto":
-            estimate = "preimage" if gaussian else "state"
-        vectors = Phi.seen if gaussian else None
+            estimate = (*best, "state")[0]
         if estimate == "mean":
-            vectors = as_points(Phi.points, "states")
+            vars(self).update(vectors=as_points(Phi.points, "states"))
+
         phi = Coordinates(trajectory, self.tol, self.max_rank)
         gamma = Coordinates(Psi, self.tol, self.max_rank)
-        n, G = len(Phi), gamma.G
-        F, F_next = phi.G[:n], phi.G[-n:]
         vars(self).update(
             states=Phi.points, observations=Psi.points, Phi=Phi,
             next_states=Phi_next.points, Phi_next=Phi_next, phi=phi,
-            gamma=gamma, F=F, F_next=F_next, G=G, estimate=estimate,
-            vectors=vectors, sizes=np.sqrt(Phi.diag()),
-            mass=unit_mass if self.normalise else np.asarray,
-            **_regularised(F, F_next, G, self.lam, self.eps))
+            gamma=gamma, F=phi.G[:Phi.n], F_next=phi.G[-Phi.n:], G=gamma.G,
+            estimate=estimate, sizes=np.sqrt(Phi.diag()),
+            mass=unit_mass if self.normalise else np.asarray)
+        vars(self).update(vars(self.retune(self.lam, self.eps)))
 
     def __repr__(self):
-        return (f"KernelBayesFilter({self.k}, {self.l}, n={len(self.Phi)}, "
+        return (f"KernelBayesFilter({self.k}, {self.l}, n={self.Phi.n}, "
                 f"lam={self.lam:.6g}, eps={self.eps:.6g})")
 
     def predict(self, f: RKHSFunction | GaussianEmbedding) -> RKHSFunction:
         """The embedding of the next state, from that of a state."""
-        theta = self.phi.of(f, "f")
-        return self.Phi_next @ self.mass(self.prior @ theta)
+        return self.Phi_next @ self.mass(self.prior @ self.phi.of(f, "f"))
 
     def update(self, y, prior: RKHSFunction | GaussianEmbedding
                ) -> RKHSFunction:
         """The embedding of a state, from the embedding of its prior
         distribution and an observation y of it."""
-        theta = self.phi.of(prior, "prior")
-        return self.Phi @ self._run(one_point(self.l, y, "y", "l"),
-                                    theta)[0][0]
+        W, _ = self._run(one_point(self.l, y, "y", "l"),
+                         self.phi.of(prior, "prior"))
+        return self.Phi @ W[0]
 
     def step(self, y, previous: RKHSFunction | GaussianEmbedding | None
              = None) -> RKHSFunction:
@@ -167,8 +146,8 @@ class KernelBayesFilter(check.Record):
         embedding of the state before, if there was one."""
         theta = None if previous is None else self.M @ self.phi.of(
             previous, "previous")
-        return self.Phi @ self._run(one_point(self.l, y, "y", "l"),
-                                    theta)[0][0]
+        W, _ = self._run(one_point(self.l, y, "y", "l"), theta)
+        return self.Phi @ W[0]
 
     def filter(self, ys, previous: RKHSFunction | GaussianEmbedding | None
                = None) -> "Filtered":
@@ -180,71 +159,69 @@ class KernelBayesFilter(check.Record):
         return Filtered(self.k, self.states, W, self.locate(W), notes)
 
     def _run(self, at_ys, theta):
-        """The weights of the embeddings after each of the observations,
-        and notes; θ⁻ are the coordinates of the first prediction."""
-        gammas, W, notes = self.gamma(at_ys), [], []
+        """The weights α⁺ after each of the observations, and how they were
+        found (:prf:ref:`alg-kernel-filter`); θ⁻ are the coordinates of the
+        first prediction, if there is one."""
+        F, gammas, W, notes = self.F, self.gamma(at_ys), [], []
         seen = np.abs(gammas).max(axis=1) > 1e-8 * np.sqrt(at_ys.diag())
         for gamma, visible in zip(gammas, seen):
-            alpha, note = self._posterior(gamma, visible, theta)
-            theta = self.M @ (self.F.T @ alpha)
-            W.append(alpha)
+            resorts, start = [("training", np.full(len(F), 1 / len(F)))], (
+                "start" if theta is None else "restart")
+            if visible:
+                resorts.append((start, self.start @ gamma))
+            if theta is not None:
+                w = self.mass(self.prior @ theta)
+                resorts.append(("prediction", w))
+                if visible:
+                    resorts.append(("posterior", posterior_weights(
+                        self.G, w, gamma, self.eps, self.method)))
+            for note, alpha in resorts[::-1]:
+                u = alpha / (np.abs(alpha).max() or 1.0)
+                rounding = 1e-8 * (np.abs(u) @ self.sizes) * self.sizes
+                if (F @ (F.T @ u) > rounding).any():         # usable
+                    break
+            W.append(self.mass(alpha))
             notes.append(note)
-        return np.array(W), tuple(notes)
-
-    def _posterior(self, gamma, seen, theta):
-        """The weights α⁺ after an observation with the coordinates γ, and
-        how they were found (:prf:ref:`alg-kernel-filter`); without θ⁻ at
-        the start."""
-        n, first = len(self.F), theta is None
-        w = None if first else self.mass(self.prior @ theta)
-        for note, possible, weights in (
-                ("posterior", seen and not first, lambda: posterior_weights(
-                    self.G, w, gamma, self.eps, self.method)),
-                ("prediction", not first, lambda: w),
-                ("start" if first else "restart", seen,
-                 lambda: self.start @ gamma),
-                ("training", True, lambda: np.full(n, 1 / n))):
-            if not possible:
-                continue
-            alpha = weights()
-            u = alpha / (np.abs(alpha).max() or 1.0)
-            rounding = 1e-8 * (np.abs(u) @ self.sizes) * self.sizes
-            if (self.F @ (self.F.T @ u) > rounding).any():       # usable
-                break
-        return self.mass(alpha), note
+            theta = self.M @ (F.T @ W[-1])
+        return check.frozen(W), tuple(notes)
 
     def locate(self, W) -> Sequence:
         """A point for each row of W, the weights of an embedding at the
         states, in the way that `estimate` says."""
-        W, X = check.real_array(W, "W", 2), self.vectors
-        if W.shape[1] != len(self.F):
+        W = as_points(W, "W")
+        if W.shape[1] != self.Phi.n:
             raise ValueError("W must have a weight for each of "
-                             f"{len(self.F)} states, got shape {W.shape}")
+                             f"{self.Phi.n} states, got shape {W.shape}")
         best = np.argmax((W @ self.F) @ self.F.T, axis=1)
+        highest = self.Phi[best]
         if self.estimate == "state":
-            return self.Phi[best].points
+            found = highest.points
+            return tuple(found) if isinstance(found, list) else found
         if self.estimate == "mean":
-            U = np.array([*map(unit_mass, W)])
+            U, X = np.array([*map(unit_mass, W)]), self.vectors
             cancel = U.sum(axis=1) < np.abs(U).sum(axis=1) / 10
             for j in np.flatnonzero(cancel):
                 U[j] = unit_mass(np.maximum(U[j], 0.0))
             found = np.where(U.any(axis=1)[:, None], U @ X, X[best])
         else:
-            tiles = [slice(t, t + TILE) for t in range(0, len(W), TILE)]
-            found = np.concatenate([modes(self.Phi, W[i], X[best[i]])[0]
-                                    for i in tiles])
-        return found[:, 0] if np.ndim(self.states) == 1 else found
+            found = modes(self.Phi, W, highest)[0]
+        return check.frozen(found[:, 0] if np.ndim(self.states) == 1
+                            else found)
 
     def retune(self, lam: float, eps: float) -> "KernelBayesFilter":
         """The same filter with other regularisers; the features are
         not computed again."""
+        lam, eps = check.positive(lam, "lam"), check.positive(eps, "eps")
+        shift = check.positive(self.Phi.n * lam, "n lam")
+        prior, start = (check.frozen(cho_solve(ridge_factor(
+            E.T @ E, shift, "n lam", name), E.T).T)
+            for E, name in ((self.F, "k"), (self.G, "l")))
         other = object.__new__(KernelBayesFilter)
-        vars(other).update(vars(self) | _regularised(
-            self.F, self.F_next, self.G, lam, eps))
+        vars(other).update(vars(self), lam=lam, eps=eps, prior=prior,
+                           start=start, M=check.frozen(self.F_next.T @ prior))
         return other
 
 
-# %% [5] The filter
 @dataclass(frozen=True, eq=False, repr=False)
 class Filtered(check.Record):
     """What a `KernelBayesFilter` has made of T observations
@@ -269,13 +246,6 @@ class Filtered(check.Record):
     estimates: Sequence
     notes: tuple[str, ...]
 
-    def __post_init__(self):
-        found = self.estimates
-        found = (check.frozen(found) if isinstance(found, np.ndarray)
-                 else tuple(found) if isinstance(found, list) else found)
-        vars(self).update(weights=check.frozen(self.weights),
-                          estimates=found)
-
     def __repr__(self):
         T, n = self.weights.shape
         return f"Filtered({self.kernel}, T={T}, n={n})"
@@ -293,7 +263,7 @@ class Filtered(check.Record):
         return self.weights @ values_at(g, Phi)
 
 
-# %% [6] Choosing the parameters
+# %% [4] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterValidation(check.Record):
     """The choice of `validate_filter` (:prf:ref:`def-filter-validation`).
@@ -317,15 +287,11 @@ class FilterValidation(check.Record):
     errors: np.ndarray
     best: tuple[int, int, int]
 
-    def __post_init__(self):
-        vars(self).update(errors=check.frozen(self.errors))
-
     def __repr__(self):
         return (f"FilterValidation({self.filter}, "
                 f"error={self.errors[self.best]:.6g})")
 
 
-# %% [7] Choosing the parameters
 def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
                     observations, lams, epsilons, *, held_out: int,
                     method: str = "squared", estimate: str = "auto",
@@ -345,10 +311,6 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
         How many of the last states are estimated and not trained on.
     method, estimate, normalise, tol, max_rank
         As for `KernelBayesFilter`.
-
-    Returns
-    -------
-    FilterValidation
     """
     X, Y = as_points(states, "states"), as_sequence(observations,
                                                     "observations")
@@ -384,4 +346,4 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     with np.errstate(over="ignore"):
         errors = check.finite(errors * unit * unit, "states")
     return FilterValidation(chosen, tuple(map(tuple, kernels)), lams,
-                            epsilons, errors, (p, q, r))
+                            epsilons, check.frozen(errors), (p, q, r))

@@ -347,7 +347,7 @@ def test_a_kernel_of_full_rank(method):
     else:
         plus = np.maximum(w, 0)
         wanted = plus[:, None] * np.linalg.solve(k(X) * plus + 1e-4 * np.eye(60), k(X, T))
-    assert np.allclose(fit.weights(T), wanted, atol=1e-9)
+    assert np.allclose(fit.weights_at(T), wanted, atol=1e-9)
     assert np.allclose(fit.expectation(Y, T), Y @ wanted, atol=1e-9)
 
 
@@ -376,7 +376,7 @@ def test_a_coarse_tolerance_is_the_rule_for_the_projected_kernel():
     G = phi.G
     assert G.shape[1] < 15
     first, _ = gram_posterior(G @ G.T, w, G @ phi(Features(k, [0.2]))[0], 1e-3)
-    assert np.allclose(posterior.weights([0.2])[:, 0], first, atol=1e-10)
+    assert np.allclose(posterior.weights_at([0.2])[:, 0], first, atol=1e-10)
 
 
 # Tables
@@ -499,7 +499,7 @@ def test_the_normal_posterior_is_approached(method):
         eps = 0.1 / n if method == "squared" else (0.1 / n) ** 0.5
         fit = kernel_bayes_rule(k, l, X, Y, prior, 0.1 * n**-0.5, eps, method=method)
         errors.append(max(embedding_distance(fit(x), normal_posterior(l, x)) for x in (0.0, 1.0)))
-        w = fit.weights([1.0])[:, 0]
+        w = fit.weights_at([1.0])[:, 0]
     assert errors[1] < 0.06 < errors[0]
     assert abs(w @ Y / w.sum() - 0.8) < 0.05
     assert np.isclose(fit.expectation(lambda y: y, [1.0])[0], w @ Y)
@@ -638,7 +638,7 @@ def test_equal_weights_give_the_conditional_embedding():
     k = Gaussian(0.5)
     fit = KernelPosterior(k, k, X, Y, np.full(30, 1 / 30), 1e-2, "clipped")
     other = conditional_embedding(k, k, X, Y, 1e-2)
-    assert np.allclose(fit.weights([0.3, 1.0]), other.weights([0.3, 1.0]), atol=1e-7)
+    assert np.allclose(fit.weights_at([0.3, 1.0]), other.weights_at([0.3, 1.0]), atol=1e-7)
 
 
 # The record, its inputs, and extremes
@@ -652,10 +652,10 @@ def fitted(**options):
 
 
 def test_weights_functions_and_expectations_agree():
-    """thm-kbr-gram: posterior(x), weights(T) and expectation(g, T) are one thing."""
+    """thm-kbr-gram: posterior(x), weights_at(T) and expectation(g, T) are one thing."""
     fit = fitted()
     T = [0.2, 1.0, -0.5]
-    W = fit.weights(T)
+    W = fit.weights_at(T)
     assert W.shape == (20, 3) and np.allclose(W[:, 1], fit(1.0).weights)
     g = RKHSFunction(fit.l, [0.3], [2.0])
     assert np.allclose(fit.expectation(g, T), [inner(g, fit(t)) for t in T])
@@ -673,14 +673,14 @@ def test_points_of_any_kind():
     prior = RKHSFunction(l, [0.0], [1.0])
     X = rng.normal(size=(12, 2))
     fit = kernel_bayes_rule(Gaussian(1.0), l, X, Y, prior, 0.1, 0.1)
-    assert np.allclose(fit(X[3]).weights, fit.weights(X[3:4])[:, 0])
+    assert np.allclose(fit(X[3]).weights, fit.weights_at(X[3:4])[:, 0])
     words = list("abcabcabcabc")
     fit = kernel_bayes_rule(Delta(), l, words, Y, prior, 0.1, 0.1)
-    assert np.allclose(fit("a").weights, fit.weights(["a"])[:, 0])
+    assert np.allclose(fit("a").weights, fit.weights_at(["a"])[:, 0])
     pairs = Pairs(Y, words)
     kernel = TensorProduct(Gaussian(1.0), Delta())
     fit = kernel_bayes_rule(kernel, l, pairs, Y, prior, 0.1, 0.1)
-    assert np.allclose(fit(Pairs(Y[:1], ["a"])).weights, fit.weights(pairs[:1])[:, 0])
+    assert np.allclose(fit(Pairs(Y[:1], ["a"])).weights, fit.weights_at(pairs[:1])[:, 0])
 
 
 def test_the_record_does_not_change_with_its_inputs():
@@ -710,10 +710,10 @@ def test_one_point_repeated_points_and_zero_kernels():
     copies = kernel_bayes_rule(k, k, np.ones(7), np.zeros(7), prior, 0.5, 0.25)
     assert np.isclose(copies(1.0).weights.sum(), one(1.0).weights[0])
     zero = kernel_bayes_rule(Linear(), k, [0.0, 0.0], [0.0, 1.0], prior, 0.5, 0.25)
-    assert (zero.weights([3.0]) == 0).all()
+    assert (zero.weights_at([3.0]) == 0).all()
     flat = kernel_bayes_rule(k, Linear(), [0.0, 1.0], [0.0, 0.0], RKHSFunction(Linear(), [1.0], [1.0]),
                              0.5, 0.25)
-    assert (flat.weights([3.0]) == 0).all()
+    assert (flat.weights_at([3.0]) == 0).all()
 
 
 @pytest.mark.parametrize("scale", [1e-140, 1e140])

@@ -92,7 +92,7 @@ def test_weights_solve_the_system_with_n_lambda():
     x, y = pairs(20)
     k, lam = Gaussian(1.0), 0.05
     T = np.linspace(-3, 3, 7)
-    W = conditional_embedding(k, Linear(), x, y, lam).weights(T)
+    W = conditional_embedding(k, Linear(), x, y, lam).weights_at(T)
     assert W.shape == (20, 7)
     assert np.allclose((k(x) + 20 * lam * np.eye(20)) @ W, k(x, T))
     assert not np.allclose((k(x) + lam * np.eye(20)) @ W, k(x, T), atol=0.1)
@@ -104,7 +104,7 @@ def test_two_points_in_fractions():
     w = [Fraction(5 * 3 - 2 * 6, 6), Fraction(-2 * 3 + 2 * 6, 6)]
     assert w == [Fraction(1, 2), Fraction(1)]
     m = conditional_embedding(Linear(), Linear(), [1.0, 2.0], [4.0, -1.0], 0.5)
-    assert np.allclose(m.weights([3.0])[:, 0], [float(v) for v in w])
+    assert np.allclose(m.weights_at([3.0])[:, 0], [float(v) for v in w])
     assert np.isclose(m(3.0)([1.0])[0], 0.5 * 4 - 1 * 1)
 
 
@@ -149,14 +149,14 @@ def test_expectation_takes_functions_values_and_tables():
     T = np.array([-1.0, 0.5])
     mean = m.expectation(y, T)
     assert mean.shape == (2,)
-    assert np.allclose(mean, m.weights(T).T @ y)
+    assert np.allclose(mean, m.weights_at(T).T @ y)
     assert np.array_equal(m.expectation(lambda Y: Y, T), mean)
     assert np.array_equal(m.expectation(list(y), T), mean)
     both = m.expectation(lambda Y: np.column_stack([Y, Y**2]), T)
     assert both.shape == (2, 2) and np.allclose(both[:, 0], mean)
     assert np.allclose(both[:, 1], m.expectation(y**2, T))
     ones = m.expectation(np.ones(30, dtype=int), T)
-    assert np.allclose(ones, m.weights(T).sum(axis=0))
+    assert np.allclose(ones, m.weights_at(T).sum(axis=0))
     assert np.array_equal(m.expectation(np.zeros(30), T), [0.0, 0.0])
 
 
@@ -167,7 +167,7 @@ def test_general_functions_have_no_bound_by_the_norm_and_weights_have_signs():
     assert gap < 2e-4                 # yet the indicator of y <= 0 changes by 1
     x, y = pairs(40)
     m = conditional_embedding(Gaussian(1.0), l, x, y, 0.01)
-    w = m.weights([0.3])[:, 0]
+    w = m.weights_at([0.3])[:, 0]
     assert w.min() < 0
     levels = np.sort(y)
     cdf = m.expectation((y[:, None] <= levels).astype(float), [0.3])[0]
@@ -198,7 +198,7 @@ def test_delta_kernel_gives_shrunken_group_means():
     """ex-ce-groups: weights 1/(n_x + nλ) in the group, 0 at an unseen x."""
     x, y = list("aabac"), [1.0, 2.0, 3.0, 4.0, 5.0]
     m = conditional_embedding(Delta(), Gaussian(1.0), x, y, 0.4)
-    assert np.allclose(m.weights(["a", "b", "z"]).T,
+    assert np.allclose(m.weights_at(["a", "b", "z"]).T,
                        [[0.2, 0.2, 0, 0.2, 0], [0, 0, 1 / 3, 0, 0], np.zeros(5)])
     assert norm(m("z")) == 0.0
 
@@ -499,7 +499,7 @@ def test_a_constant_in_the_kernel_keeps_the_sum_of_the_weights():
     k, sums = Gaussian(1.0), []
     for c in (0.0, 1.0, 100.0):
         m = conditional_embedding(k + c * constant_kernel(), k, x, y, 1e-3)
-        sums.append(m.weights([0.0, 20.0]).sum(axis=0))
+        sums.append(m.weights_at([0.0, 20.0]).sum(axis=0))
     sums = np.array(sums)
     assert np.allclose(sums[:, 0], 1.0, atol=0.02)
     assert sums[0, 1] < 1e-6 and 0.5 < sums[1, 1] < sums[2, 1] and sums[2, 1] > 0.95
@@ -513,7 +513,7 @@ def test_the_sum_of_the_weights_is_an_embedding_in_the_space_of_constants():
     for lam in (1e-2, 1e-4, 1e-6):
         m = conditional_embedding(k, Gaussian(1.0), x, y, lam)
         judge = conditional_embedding(k, constant_kernel(), x, y, lam)
-        sums.append(m.weights(T).sum(axis=0))
+        sums.append(m.weights_at(T).sum(axis=0))
         assert np.allclose([judge(t)([9.0])[0] for t in T], sums[-1])
     assert np.all(np.diff(sums, axis=0)[:, 1] > 0) and np.max(sums) < 1.05
 
@@ -522,7 +522,7 @@ def test_limits_of_lambda_with_repeated_points():
     """sec-ce-breaks: by heart, the mean over repetitions, and zero."""
     x, y = np.array([0.0, 1.0, 1.0, 3.0]), np.array([1.0, 0.0, 2.0, 5.0])
     k = Gaussian(1.0)
-    W = conditional_embedding(k, k, x, y, 1e-10).weights([0.0, 1.0])
+    W = conditional_embedding(k, k, x, y, 1e-10).weights_at([0.0, 1.0])
     assert np.allclose(W, [[1, 0], [0, 0.5], [0, 0.5], [0, 0]], atol=1e-6)
     assert norm(conditional_embedding(k, k, x, y, 1e9)(1.0)) < 1e-8
 
@@ -563,7 +563,7 @@ def test_points_of_any_kind():
     k = TensorProduct(Gaussian(1.0), Delta())
     m = conditional_embedding(k, Linear(), Pairs(X, tags), X, 0.1)
     at = Pairs(X[:1], tags[:1])
-    assert np.allclose(m(at).weights, m.weights(at)[:, 0])
+    assert np.allclose(m(at).weights, m.weights_at(at)[:, 0])
     with pytest.raises(ValueError, match="^x must be one point"):
         m(Pairs(X[:2], tags[:2]))
 
@@ -575,7 +575,7 @@ def test_scale_of_the_kernels_does_not_matter(scale):
     k = Gaussian(1.0)
     m = conditional_embedding(k, k, x, y, 0.02)
     scaled = conditional_embedding(scale * k, scale * k, x, y, scale * 0.02)
-    assert np.allclose(m.weights([0.3]), scaled.weights([0.3]), rtol=1e-9)
+    assert np.allclose(m.weights_at([0.3]), scaled.weights_at([0.3]), rtol=1e-9)
     assert np.allclose(scaled(0.3)([0.5]) / scale, m(0.3)([0.5]), rtol=1e-9)
     ours = embedding_leave_one_out(k, k, x, y, [0.02])
     theirs = embedding_leave_one_out(scale * k, scale * k, x, y, [scale * 0.02])
@@ -585,7 +585,7 @@ def test_scale_of_the_kernels_does_not_matter(scale):
 def test_one_pair_and_one_number():
     """thm-ce-estimator with n = 1: the weight k(x, t)/(k(x, x) + λ)."""
     m = conditional_embedding(Linear(), Linear(), [2.0], [3.0], 1.0)
-    assert np.allclose(m.weights([5.0]), [[2.0]])
+    assert np.allclose(m.weights_at([5.0]), [[2.0]])
     assert np.isclose(m(np.float64(5.0))([1.0])[0], 6.0)
     assert np.isclose(m(np.array(5.0))([1.0])[0], 6.0)
     assert np.isclose(m(5)([1])[0], 6.0)
@@ -674,9 +674,9 @@ def test_large_values_have_expectations_as_long_as_these_are_numbers():
     m = conditional_embedding(Linear(), K, x, y, 0.1)
     assert np.allclose(m.expectation(1e308 * np.sign(x), [0.1]) / 1e308,
                        m.expectation(np.sign(x), [0.1]))
-    with pytest.raises(ValueError, match="^g "):
+    with pytest.raises(ValueError, match="^weights are too large"):
         m.expectation(1e308 * np.sign(x), [100.0])
-    with pytest.raises(ValueError, match="the weights overflow"):
+    with pytest.raises(ValueError, match="^f gave"):
         conditional_embedding(K, K, [0.0, 0.1, 0.2], y[:3], 1e-9).transport(
             RKHSFunction(K, [0.5], [1.7e308]))
     # The line through two points, extended to the third: ‖l_2 - 2 l_1 + l_0‖² is 6 l(y, y).
@@ -697,5 +697,5 @@ def test_an_expectation_is_a_sum_with_the_weights():
     rng = np.random.default_rng(3)
     x, y, t = rng.normal(size=(3, 25))
     m = conditional_embedding(Gaussian(0.8), Gaussian(1.0), x, y, 0.05)
-    assert np.allclose(m.expectation(np.sin, t), m.weights(t).T @ np.sin(y), rtol=1e-10,
+    assert np.allclose(m.expectation(np.sin, t), m.weights_at(t).T @ np.sin(y), rtol=1e-10,
                        atol=1e-12)
