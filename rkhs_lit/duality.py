@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 647da7f1a38ee2cb
+# Cells: fd12f21857cfc1d5
 
 # %% [1] Duality: the price of a constraint
 import math
@@ -94,7 +94,6 @@ def _reduced(model, theta):
     return solve
 
 
-# %% [4] One Newton step
 def _step(model, v, solve, first, rho, eta, c, c_tau):
     """The Newton step, and how much of it keeps v nonnegative."""
     P, q, _, b, _, _, E, e = model
@@ -113,7 +112,7 @@ def _step(model, v, solve, first, rho, eta, c, c_tau):
     return step, (a[d < 0] / -d[d < 0]).min(initial=np.inf)
 
 
-# %% [5] Predictor and corrector
+# %% [4] Predictor and corrector
 def _error(model, x, y):
     """The largest error of x and y as a solution, against its terms."""
     P, q, A, b, lower, upper, _, _ = model
@@ -132,7 +131,6 @@ def _error(model, x, y):
     return np.max([*flaws, gap / (size + 1e-300)])
 
 
-# %% [6] Predictor and corrector
 def _interior_point(whole, trace=None):
     """The best x and y that were met, 1 and -1 where a lower or an upper
     bound seems tight, and the number of steps."""
@@ -177,7 +175,7 @@ def _interior_point(whole, trace=None):
     return *best, count
 
 
-# %% [7] Fine print
+# %% [5] Fine print
 # Minimise x'Px/2 + q'x for Ax = b, Cx <= c, lower <= x <= upper, with the
 # factor F, or P if there is none.
 _Programme = namedtuple("_Programme", "P F q A b C c lower upper")
@@ -207,7 +205,6 @@ def _standard(program):
                   np.append(upper, np.full(m + r, np.inf)))
 
 
-# %% [8] Fine print
 def _polished(model, x, y, low, high):
     """Take bounds as tight, solve for the rest, and mend the guess."""
     P, q, A, b, lower, upper, _, _ = model
@@ -232,7 +229,7 @@ def _polished(model, x, y, low, high):
     return *best, least, low, high
 
 
-# %% [9] Fine print
+# %% [6] Fine print
 _SMALL = 16
 
 
@@ -273,7 +270,6 @@ def _exactly(M, right, v, held, weight):
     return v
 
 
-# %% [10] Fine print
 def _exact(model, x, y, low, high):
     """The solution in exact arithmetic, or None."""
     P, q, A, b, lower, upper, _, _ = model
@@ -327,7 +323,7 @@ def _optimum(program):
     return x[:n], y[:p], lam, error, count
 
 
-# %% [11] Fine print
+# %% [7] Fine print
 def _nearest(program):
     """The point within the bounds that is closest to obeying the rows,
     and by how much it fails."""
@@ -362,7 +358,6 @@ def _near(M, v, tol):
                     held, np.abs(v))
 
 
-# %% [12] Fine print
 def _farkas(program, y, tol):
     """An exact proof near y that no point is feasible, or None."""
     _, _, _, A, b, C, c, lower, upper = program
@@ -419,7 +414,6 @@ def _feasible(program, x, tol):
     return np.array(x, dtype=float)
 
 
-# %% [13] Fine print
 def _no_solution(program):
     """A proof that there is no solution, or why it is not one."""
     def first(search, start):
@@ -462,7 +456,7 @@ def _hidden(program, x, y, lam):
         initial=0.0) > np.abs(np.append(b, c)).max(initial=1.0)
 
 
-# %% [14] Fine print
+# %% [8] Fine print
 @dataclass(frozen=True, eq=False)
 class QPSolution(check.Record):
     """Answer to a quadratic programme (:prf:ref:`thm-qp-trichotomy`).
@@ -536,7 +530,7 @@ class QPSolution(check.Record):
                 value.flags.writeable = False
 
 
-# %% [15] Fine print
+# %% [9] Fine print
 def _quadratic(P, n):
     P = check.real_array(P, "P")
     if P.shape != (n, n):
@@ -563,7 +557,6 @@ def _quadratic(P, n):
     return P
 
 
-# %% [16] Fine print
 def _checked(P, q, A, b, C, c, lower, upper, factor):
     q = check.real_array(q, "q", 1)
     n, rest = len(q), []
@@ -604,7 +597,6 @@ def _checked(P, q, A, b, C, c, lower, upper, factor):
     return _Programme(P, factor, q, *rest)
 
 
-# %% [17] Fine print
 # Powers of two: variables, objective, rows of A and of C.
 _Units = namedtuple("_Units", "x objective A C")
 
@@ -654,7 +646,6 @@ def _units(program):
     return _Units(x + s, t + t % 2, r[:p] - s, r[p:] - s)
 
 
-# %% [18] Fine print
 def _answer(program, u, status, x, y=None, lam=None, z=None, w=None, *,
             left=None, direction=None, margin=0.0, **more):
     """The record, in the units of the caller."""
@@ -703,7 +694,7 @@ def _answer(program, u, status, x, y=None, lam=None, z=None, w=None, *,
     return answer
 
 
-# %% [19] The solver
+# %% [10] The solver
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
              c=None, factor=None) -> QPSolution:
     """Solve a convex quadratic programme (:prf:ref:`thm-qp-trichotomy`).

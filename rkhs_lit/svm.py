@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 986479c8969950b1
+# Cells: c373e5d80ddaf02a
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -20,15 +20,14 @@ from rkhs_lit.kernels import Gaussian, Kernel, Linear
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 
-# %% [2] From the theorem to the function
+# %% [2] Weights, offset and certificate
 @dataclass(frozen=True, eq=False, repr=False)
 class SVM(check.Record):
     """A support vector machine f + b with its certificate
     (:prf:ref:`thm-svm-dual`).
 
-    ``decision(T)`` gives f + b at points T, ``predict(T)`` its signs.
-    The arrays ``support``, ``margin`` and ``non_margin`` hold the indices
-    of all, the margin and the non-margin support vectors, ``slack`` the
+    ``support``, ``on_margin`` and ``inside_margin`` are the indices of
+    all, the margin and the non-margin support vectors, ``slack`` the
     numbers ξ_i (:prf:ref:`thm-svm-types`).
 
     Attributes
@@ -74,9 +73,8 @@ class SVM(check.Record):
         if not isinstance(self.function, RKHSFunction):
             raise ValueError("function must be an RKHSFunction")
         alpha = check.vector(self.alpha, "alpha")
-        margins = check.vector(self.margins, "margins", len(alpha))
-        object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(self, "margins", margins)
+        vars(self).update(alpha=alpha, margins=check.vector(
+            self.margins, "margins", len(alpha)))
 
     def __repr__(self):
         return (f"SVM({self.function.kernel}, n={len(self.alpha)}, "
@@ -95,11 +93,11 @@ class SVM(check.Record):
         return np.flatnonzero(self.alpha > 0)
 
     @property
-    def margin(self) -> np.ndarray:
+    def on_margin(self) -> np.ndarray:
         return np.flatnonzero((self.alpha > 0) & (self.alpha < self.C))
 
     @property
-    def non_margin(self) -> np.ndarray:
+    def inside_margin(self) -> np.ndarray:
         return np.flatnonzero(self.alpha == self.C)
 
     @property
@@ -108,26 +106,25 @@ class SVM(check.Record):
                         np.maximum(0.0, 1 - self.margins))
 
 
-# %% [3] From the theorem to the function
+# %% [3] Weights, offset and certificate
 def _offset(s, alpha, c):
-    """The interval of optimal offsets, and the one that we take."""
-    if not s.offset:
-        return (0.0, 0.0), 0.0
+    """The ends of the interval of optimal offsets."""
     t, share = s.y * (1 - s.Q @ alpha), alpha / c
     weights = share * (1 - share)
-    if weights.any():
-        b = float(weights @ t / weights.sum())
-        return (b, b), b
-    low = t[np.where(s.y > 0, alpha < c, alpha > 0)].max()
-    high = t[np.where(s.y > 0, alpha > 0, alpha < c)].min()
-    return (float(low), float(high)), float(low + (high - low) / 2)
+    if not s.offset:
+        low = high = 0.0
+    elif weights.any():
+        low = high = weights @ t / weights.sum()
+    else:
+        low = t[np.where(s.y > 0, alpha < c, alpha > 0)].max()
+        high = t[np.where(s.y > 0, alpha > 0, alpha < c)].min()
+    return float(low), float(high)
 
 
-# %% [4] From the theorem to the function
 def _dual(s, q, A, b, lower, upper):
-    """Minimise u'Qu/2 - q'u for Au = b, lower <= u <= upper; or None."""
-    A, b = (A, b) if len(A) else (None, None)
-    found = solve_qp(s.Q if s.F is None else None, -q, A, b, lower, upper,
+    """Minimise u'Qu/2 - q Σ u_i for Au = b and bounds on u; or None."""
+    found = solve_qp(s.Q if s.F is None else None, np.full(s.Phi.n, -q),
+                     A or None, [b] * len(A) or None, lower, upper,
                      factor=s.F)
     return found.x if found.status == "optimal" else None
 
@@ -138,68 +135,52 @@ def _groups(s):
 
 def _hulls(s, h):
     """Weights of the nearest points of two reduced hulls, or None."""
-    lower, A = np.zeros(len(s.y)), []
-    for group in _groups(s):
-        if group.sum() * h <= 1 + 1e-12:      # the mean alone
-            lower[group] = h
-        else:
-            A.append(group.astype(float))
-    return _dual(s, 0 * s.y, A, np.ones(len(A)), lower, h)
+    alone = [group.sum() * h <= 1 + 1e-12 for group in _groups(s)]
+    lower = sum(h * group for group, mean in zip(_groups(s), alone) if mean)
+    A = [1.0 * group for group, mean in zip(_groups(s), alone) if not mean]
+    return _dual(s, 0.0, A, 1.0, lower, h)
 
 
-def _street(levels):
-    """ρ and b from r₊ and r₋, or from one r without offset."""
-    if len(levels) == 1:
-        return levels[0], 0.0
-    return (levels[0] + levels[1]) / 2, (levels[1] - levels[0]) / 2
-
-
-# %% [5] From the theorem to the function
+# %% [4] Weights, offset and certificate
 def _hard(s, C):
     """The hard margin, if its weights are at most C, or None."""
-    u = _hulls(s, np.inf)
-    if u is None:
+    if (u := _hulls(s, np.inf)) is None:
         return None
-    g = s.Q @ u
-    rho, b = _street([g[group].min() for group in _groups(s)])
+    r = [(s.Q @ u)[group].min() for group in _groups(s)]
+    rho, b = (r[0] + r[-1]) / 2, (r[-1] - r[0]) / 2
     if not rho > 1e-13:
         return None
     alpha, b = u / rho, float(b / rho)
     for _ in range(10):
-        short = 1 - np.min(s.Q @ alpha + s.y * b)
-        if short <= 0:
-            return _machine(s, C, alpha, b, (b, b)) if (
-                alpha.max() <= C * s.unit) else None
+        if (short := 1 - np.min(s.Q @ alpha + s.y * b)) <= 0:
+            break
         alpha, b = alpha * (1 + 2 * short), b * (1 + 2 * short)
-    return None
+    return _machine(s, C, alpha, b, (b, b)) if (
+        short <= 0 and alpha.max() <= C * s.unit) else None
 
 
-# %% [6] From the theorem to the function
 def _soft(s, C):
     """The C-SVM, by its dual."""
-    y, c, n = s.y, C * s.unit, len(s.y)
-    if c > 1e50:                  # as good as infinite
-        return None
-    if s.offset and c * n < 1:
-        h = 1 / min((y > 0).sum(), (y < 0).sum())
+    c, h = C * s.unit, 1 / min(group.sum() for group in _groups(s))
+    if s.offset and c * s.Phi.n < 1:
         u = _hulls(s, h)
         alpha = None if u is None else np.where(u == h, c, c / h * u)
     else:
-        alpha = _dual(s, np.ones(n), y[None][:s.offset],
-                      np.zeros(int(s.offset)), 0.0, c)
+        alpha = _dual(s, 1.0, [s.y] if s.offset else [], 0.0, 0.0, c)
     if alpha is None:
         return None
-    interval, b = _offset(s, alpha, c)
-    return _machine(s, C, alpha, b, interval)
+    low, high = _offset(s, alpha, c)
+    return _machine(s, C, alpha, low + (high - low) / 2, (low, high))
 
 
-# %% [7] From the theorem to the function
+# %% [5] Weights, offset and certificate
 def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
     (:prf:ref:`thm-svm-dual`).
 
-    scikit-learn's ``SVC(C=C)`` solves the same problem. In the words of
-    `minimize_risk` it is the hinge loss with lam = 1 / (2C).
+    Of several optimal b it takes the middle one. scikit-learn's
+    ``SVC(C=C)`` solves the same problem, and without offset so does
+    `minimize_risk` with the hinge loss and lam = 1 / (2C).
 
     Parameters
     ----------
@@ -216,28 +197,23 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     offset : bool
         Whether there is a b. Without, b = 0.
 
-    Returns
-    -------
-    SVM
-        With the middle of the interval as b if several are optimal.
-
     Examples
     --------
     >>> machine = svm(Linear(), [-1.0, 1.0, 5.0], [-1, 1, 1], 10.0)
     >>> machine.support, machine.decision([3.0]).round(6)
     (array([0, 1]), array([3.]))
     """
-    s, n = _signed(kernel, X, y, offset), len(y)
+    s = _signed(kernel, X, y, offset)
     C = check.positive(C, "C", ", or np.inf for a hard margin",
                        infinite=True)
-    if s.offset and abs(s.y.sum()) == n:          # one class: f = 0
-        b, ends = s.y[0], (1.0, np.inf)
-        return _machine(s, C, np.zeros(n), b,
-                        ends if b > 0 else (-np.inf, -1.0))
+    if s.offset and abs(s.y.sum()) == s.Phi.n:    # one class: f = 0
+        b = s.y[0]
+        return _machine(s, C, 0 * s.y, b,
+                        (1.0, np.inf) if b > 0 else (-np.inf, -1.0))
     if C < np.inf and not 1e-301 < C * s.unit < np.inf:
         raise ValueError(f"C = {C:.3g} is out of proportion to the kernel, "
                          f"whose largest value is {s.Phi.diag().max():.3g}")
-    found = _certified(s, (_hard,) if C == np.inf else (_soft, _hard), C)
+    found = _certified(s, (_soft, _hard)[C * s.unit > 1e50:], C)
     if found is None:
         raise ValueError(
             "C = inf asks for classes that can be separated, and these "
@@ -248,7 +224,7 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     return found
 
 
-# %% [8] Fine print
+# %% [6] Fine print
 # The functions y_i k(x_i, ·), Q = y_i y_j k(x_i, x_j) / unit, and maybe a
 # thin F with FF' = Q up to rounding.
 _Signed = namedtuple("_Signed", "Phi y offset unit Q F")
@@ -256,20 +232,15 @@ _Signed = namedtuple("_Signed", "Phi y offset unit Q F")
 
 def _signed(kernel, X, y, offset):
     Phi, offset = Features(kernel, X), check.flag(offset, "offset")
-    y, n, eps = check.plain_array(y, "y"), len(Phi), np.finfo(float).eps
-    if y.shape != (n,):
-        raise ValueError(f"y must be one label for each of {n} points, got "
-                         f"shape {y.shape}")
-    if y.dtype.kind not in "iuf" or not np.isin(y, (-1, 1)).all():
+    y, n, eps = check.vector(y, "y", Phi.n), Phi.n, np.finfo(float).eps
+    if not np.isin(y, (-1, 1)).all():
         raise ValueError("y must hold the labels -1 and +1 only: recode "
-                         "two classes with np.where(y == one_of_them, 1, "
-                         "-1)")
-    y = y.astype(float)
+                         "with np.where(y == one_of_them, 1, -1)")
     unit, Psi = Phi.unit()
     Q = y[:, None] * Psi.gram() * y
     if n >= 300:                                   # a thin factor?
-        F = y[:, None] * pivoted_cholesky(Psi.kernel, Psi.points,
-                                          tol=1e-14, max_rank=n // 5)
+        F = y[:, None] * pivoted_cholesky(Psi.kernel, Psi, tol=1e-14,
+                                          max_rank=n // 5)
         trace, v = np.trace(Q), np.random.default_rng(0).normal(size=n)
         rest = np.linalg.norm(Q @ v - F @ (F.T @ v))
         if (trace - np.sum(F**2) <= 1e-12 * trace
@@ -286,7 +257,6 @@ def _signed(kernel, X, y, offset):
     return _Signed(Phi, y, offset, unit, Q, None)
 
 
-# %% [9] Fine print
 def _machine(s, C, alpha, b, interval, **more):
     """The record, from weights for the kernel k / unit."""
     f, c = s.Q @ alpha, C * s.unit
@@ -294,8 +264,8 @@ def _machine(s, C, alpha, b, interval, **more):
     inside, outside = np.maximum(0.0, 1 - m), np.maximum(0.0, m - 1)
     # A hard margin has no slack; its caller has made m_i >= 1.
     slack, room = (0.0, 0.0) if C == np.inf else (
-        c * inside.sum(), (c - alpha) * inside)
-    gap = np.sum(room + alpha * outside) + abs(b * (alpha @ s.y))
+        c * inside.sum(), (c - alpha) @ inside)
+    gap = room + alpha @ outside + abs(b * (alpha @ s.y))
     weights = alpha / s.unit
     held = np.flatnonzero(alpha) if alpha.any() else np.array([0])
     return SVM(s.Phi[held] @ (weights * s.y)[held], float(b), interval,
@@ -315,7 +285,7 @@ def _certified(s, roads, parameter):
     return None
 
 
-# %% [10] The ν-SVM: a parameter with a meaning
+# %% [7] The ν-SVM: a parameter with a meaning
 def _level(g, u, h):
     """The r with g <= r where u > 0, and g >= r where u < h."""
     u = np.where(np.abs(u - h) <= 1e-9 * h, h, np.where(u < 1e-9 * h, 0, u))
@@ -328,31 +298,30 @@ def _level(g, u, h):
 
 def _reduced(s, nu):
     """The ν-SVM, or None if f = 0."""
-    n = len(s.y)
-    h = (2.0 if s.offset else 1.0) / (nu * n)
-    u = _hulls(s, h)
-    if u is None:
+    groups, n = _groups(s), s.Phi.n
+    h = len(groups) / (nu * n)
+    if (u := _hulls(s, h)) is None:
         return None
-    g = s.Q @ u
-    rho, b = _street([_level(g[group], u[group], h)
-                      for group in _groups(s)])
+    r = [_level((s.Q @ u)[group], u[group], h) for group in groups]
+    rho, b = (r[0] + r[-1]) / 2, (r[-1] - r[0]) / 2
     if not rho > 1e-13:
         return None
     c, b = h / rho, float(b / rho)
     alpha = np.where(u == h, c, u / rho)
-    low, high = _offset(s, alpha, c)[0]
+    low, high = _offset(s, alpha, c)
     return _machine(s, c / s.unit, alpha, b,
                     (low, high) if low < high else (b, b), nu=nu,
                     rho=float(s.unit / (c * n)))
 
 
-# %% [11] The ν-SVM: a parameter with a meaning
 def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
     """The ν-SVM, as the C-SVM that it is (:prf:ref:`thm-nu-c`).
 
     The ν-SVM minimises ‖f‖²/2 - νρ + (1/n) Σ (ρ - y_i (f(x_i) + b))₊ over
     f, b and ρ. The result holds f/ρ, b/ρ and the weights divided by ρ,
     which solve the C-SVM with C = 1/(nρ), like scikit-learn's ``NuSVC``.
+    If several ρ are optimal, as for the largest ν, it takes the middle
+    one, or the smallest if there is no largest.
 
     Parameters
     ----------
@@ -362,14 +331,8 @@ def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
         At least this fraction of the points are support vectors, at most
         this fraction have y_i (f(x_i) + b) < 1
         (:prf:ref:`thm-nu-fractions`). Positive, and with offset at most
-        2 min(n₊, n₋)/n, without offset at most 1.
-
-    Returns
-    -------
-    SVM
-        With `nu` and `rho`. If several ρ are optimal, as for the largest
-        ν, the middle one, or the smallest if there is no largest. A
-        ValueError if ν is so small that f = 0 (:prf:ref:`prop-nu-small`).
+        2 min(n₊, n₋)/n, without offset at most 1. A ValueError if it is
+        so small that f = 0 (:prf:ref:`prop-nu-small`).
 
     Examples
     --------
@@ -378,9 +341,9 @@ def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
     >>> len(machine.support), machine.predict([-1.0, 4.0])
     (2, array([-1,  1]))
     """
-    s, n = _signed(kernel, X, y, offset), len(y)
-    least = min((s.y > 0).sum(), (s.y < 0).sum())
-    most = float(2 * least / n) if s.offset else 1.0
+    s = _signed(kernel, X, y, offset)
+    most = min(float(len(_groups(s)) * group.sum() / s.Phi.n)
+               for group in _groups(s))
     wanted = f" of at most {most:.6g} for these labels"
     if (nu := check.positive(nu, "nu", wanted)) > most * (1 + 1e-12):
         raise ValueError(f"nu must be a positive number{wanted}, got {nu}")

@@ -284,13 +284,13 @@ def test_three_kinds_of_points(seed, C):
     machine = svm(Gaussian(0.9), X, y, C)
     m, alpha = machine.margins, machine.alpha
     tol = 1e-7
-    assert np.allclose(m[machine.margin], 1, atol=tol)
-    assert (m[machine.non_margin] <= 1 + tol).all()
+    assert np.allclose(m[machine.on_margin], 1, atol=tol)
+    assert (m[machine.inside_margin] <= 1 + tol).all()
     assert (m[alpha == 0] >= 1 - tol).all()
-    assert (alpha[machine.non_margin] == C).all()
-    assert np.array_equal(np.sort(np.concatenate([machine.margin, machine.non_margin])),
+    assert (alpha[machine.inside_margin] == C).all()
+    assert np.array_equal(np.sort(np.concatenate([machine.on_margin, machine.inside_margin])),
                           machine.support)
-    assert set(np.flatnonzero(machine.slack > tol)) <= set(machine.non_margin)
+    assert set(np.flatnonzero(machine.slack > tol)) <= set(machine.inside_margin)
     assert np.sum(m <= 0) <= machine.slack.sum() + tol
 
 
@@ -411,9 +411,9 @@ def test_the_interval_of_offsets(seed, C):
         assert primal(machine.function, b, X, y, C) <= machine.primal * (1 + 1e-12)
     for b in (low - 1e-3, high + 1e-3):
         assert primal(machine.function, b, X, y, C) > machine.primal * (1 + 1e-9)
-    if len(machine.margin):
+    if len(machine.on_margin):
         t = y - machine.function(X)
-        assert low == high and np.allclose(t[machine.margin], machine.b, atol=1e-9)
+        assert low == high and np.allclose(t[machine.on_margin], machine.b, atol=1e-9)
     else:
         assert np.isclose(machine.b, (low + high) / 2)
 
@@ -423,8 +423,8 @@ def test_both_kinds_of_interval_occur():
     X, y = np.random.default_rng(0).normal(size=(12, 2)), np.repeat([-1, 1], 6)
     none = svm(Gaussian(1.0), X, y, 0.05)
     some = svm(Gaussian(1.0), X, y, 5.0)
-    assert len(none.margin) == 0 and none.b_interval[0] < none.b_interval[1] - 0.1
-    assert len(some.margin) > 0 and some.b_interval[0] == some.b_interval[1]
+    assert len(none.on_margin) == 0 and none.b_interval[0] < none.b_interval[1] - 0.1
+    assert len(some.on_margin) > 0 and some.b_interval[0] == some.b_interval[1]
 
 
 @given(seeds, st.sampled_from([1e-200, 1e-100, 1e-3, 7.0, 1e100, 1e200]), st.booleans())
@@ -646,7 +646,7 @@ def test_a_nu_that_is_too_small_is_refused_and_a_larger_one_is_not():
 def test_a_nu_machine_without_margin_support_vectors():
     """thm-nu-fractions, the remark: ρ is the middle of [2, 4], and b has an interval."""
     machine = nu_svm(Linear(), [-2.0, -1.0, 1.0, 2.0], [-1, -1, 1, 1], 0.5)
-    assert np.allclose(machine.alpha, [0, 1 / 3, 1 / 3, 0]) and len(machine.margin) == 0
+    assert np.allclose(machine.alpha, [0, 1 / 3, 1 / 3, 0]) and len(machine.on_margin) == 0
     assert np.isclose(machine.C, 1 / 3) and np.isclose(machine.rho, 3 / 4)
     assert np.allclose(machine.b_interval, [-1 / 3, 1 / 3]) and abs(machine.b) < 1e-12
     assert machine.gap < 1e-15
@@ -660,7 +660,7 @@ def test_a_wide_gaussian_with_growing_C_is_linear():
     X, y = sample(40, noise=2.0)
     T = np.random.default_rng(3).normal(size=(20, 2))
     linear = svm(Linear(), X, y, 0.4)
-    assert len(linear.margin) > 0
+    assert len(linear.on_margin) > 0
     errors = [np.abs(svm(Gaussian(s), X, y, 0.4 * s**2).decision(T) - linear.decision(T)).max()
               for s in (20.0, 40.0, 80.0)]
     assert errors[-1] < 0.02
