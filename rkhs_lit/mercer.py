@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 2cf1e8d6261a14b3
+# Cells: acad19351e50692c
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -377,10 +377,10 @@ def _expansions(Phi, W, T):
 def _leading(Phi, root, r):
     """The r largest eigenvalues of D K D, by default those above rounding,
     and eigenvectors whose last large entry is positive."""
-    n, few = Phi.n, False
+    n = Phi.n
     if r is not None:
         r = check.whole(r, "n_components", 1)
-        few = n > 1000 and r <= n // 20
+    few = n > 1000 and r is not None and r <= n // 20
     if few and n > 4000:                       # too many to store K
         A = LinearOperator((n, n), dtype=float, matvec=lambda v: (
             root * Phi.dot(root * v.ravel())))

@@ -309,7 +309,6 @@ KNOWN = [
     ),
     ("scalar", "gram_dot.W"),
     ("object dict number array function kind kernel", "Features.dot.other"),
-    ("tiny", "Matern.nu"),
     ("list_inside", "preimage.start"),
     ("none object text dict nan complex texts masked empty three", "tile_sums.less"),
     ("none object text dict number array function kind indefinite", "one_point.kernel"),
