@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 4daea3c605874a2a
+# Cells: dc268b330a40f0c4
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -17,9 +17,9 @@ from scipy.special import gamma, gammaln, kv
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
-from rkhs_lit.kernels import (Gaussian, Kernel, Laplace, Pairs, Power,
-                              Product, Scaled, Sinc, Sum, as_kernel,
-                              reduce_tiles, squared_distances)
+from rkhs_lit.kernels import (Gaussian, Kernel, Laplace, Power, Product,
+                              Scaled, Sinc, Sum, as_kernel, reduce_tiles,
+                              squared_distances)
 from rkhs_lit.moore_aronszajn import Features
 
 
@@ -51,16 +51,10 @@ class Matern(Kernel):
     """The Matérn kernel 2^(1-ν)/Γ(ν) z^ν K_ν(z) with
     z = √(2ν) ‖x - y‖ / σ (:prf:ref:`thm-matern`).
 
-    Parameters
-    ----------
-    nu : float
-        The smoothness ν, at most 1000. 1/2 gives `Laplace`, 3/2 and 5/2
-        have closed forms, ν → ∞ gives `Gaussian`.
-    sigma : float
-        The width σ, scikit-learn's ``length_scale``.
+    The smoothness ν is at most 1000; 1/2 gives `Laplace`, 3/2 and 5/2 have
+    closed forms, ν → ∞ gives `Gaussian`. In scikit-learn's words σ is
+    ``length_scale``.
 
-    Examples
-    --------
     >>> Matern(1.5, 1.0)([0.0, 1.0]).round(6)      # (1 + √3) e^-√3
     array([[1.      , 0.483358],
            [0.483358, 1.      ]])
@@ -72,11 +66,10 @@ class Matern(Kernel):
     _prepare = staticmethod(as_points)
 
     def __post_init__(self):
-        object.__setattr__(self, "nu", check.positive(self.nu, "nu"))
-        object.__setattr__(self, "sigma", check.width(self.sigma, "sigma"))
-        if self.nu > 1000:
-            raise ValueError(f"nu must be at most 1000, got {self.nu}: use "
-                             "Gaussian(sigma), which is its limit")
+        wanted = "from 1e-300 to 1000 (above, use its limit Gaussian)"
+        vars(self).update(
+            nu=check.number(self.nu, "nu", wanted, 1e-300, 1000),
+            sigma=check.width(self.sigma, "sigma"))
 
     def _gram(self, X, Y):
         r = np.sqrt(squared_distances(X, Y))
@@ -121,26 +114,15 @@ def spectral_density(kernel: Kernel, omega) -> np.ndarray:
     sums, multiples and sinc by :prf:ref:`prop-spectral-rules`. Times
     (2π)^d it is the Fourier transform of the kernel, and one over this
     is what the space charges for a wave (:prf:ref:`thm-fourier-space`).
+    The frequencies ω are the rows of an (n, d) array.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    omega : (n, d) array
-        Frequencies; a 1-D array for kernels on the line.
-
-    Examples
-    --------
     >>> (np.pi * spectral_density(Laplace(1.0), [0.0, 1.0])).round(6)
     array([1. , 0.5])
     """
     as_kernel(kernel)
     omega = as_points(omega, "omega")
     with np.errstate(divide="ignore", over="ignore"):
-        p = np.exp(_log_density(kernel, omega))
-    if not np.isfinite(p).all():
-        raise ValueError("kernel has a width so large that its density "
-                         "overflows")
-    return p
+        return check.finite(np.exp(_log_density(kernel, omega)), "kernel")
 
 
 # %% [4] Rules for spectral measures
@@ -182,16 +164,9 @@ def spectral_sample(kernel: Kernel, n: int, *, dim: int,
     """Independent frequencies ω, the rows of an (n, dim) array, with
     E cos⟨ω, x - y⟩ = k(x, y) / k(0) (:prf:ref:`thm-bochner`).
 
-    The kernels of `spectral_density`, and their products and powers
-    (:prf:ref:`prop-spectral-rules`).
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Shift-invariant, not zero.
-    n, dim : int
-        How many, and the dimension d of the points.
-    rng : seed or numpy.random.Generator
+    For the kernels of `spectral_density`, if not zero, and their products
+    and powers (:prf:ref:`prop-spectral-rules`), on points in dimension
+    `dim`.
     """
     as_kernel(kernel)
     n, dim = check.whole(n, "n", 1), check.whole(dim, "dim", 1)
@@ -218,8 +193,7 @@ class FourierFeatures(check.Record):
 
     Parameters
     ----------
-    frequencies : (q, d) array
-    phases : (q,) array
+    frequencies, phases : (q, d) and (q,) arrays
     n_features : int
         D, from q to 2q.
     mass : float
@@ -237,11 +211,10 @@ class FourierFeatures(check.Record):
         if not q <= D <= 2 * q:
             raise ValueError(f"n_features must be from {q} to {2 * q} for "
                              f"{q} frequencies, got {D}")
-        b = check.vector(self.phases, "phases", q)
-        mass = check.nonnegative(self.mass, "mass")
-        for name, value in (("frequencies", omega), ("phases", b),
-                            ("n_features", D), ("mass", mass)):
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            frequencies=omega, n_features=D,
+            phases=check.vector(self.phases, "phases", q),
+            mass=check.nonnegative(self.mass, "mass"))
 
     def __call__(self, X) -> np.ndarray:
         """The features of the points X, an (n, n_features) array."""
@@ -272,21 +245,13 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
     their mean: ``map(X) @ map(Y).T`` estimates ``kernel(X, Y)``
     (:prf:ref:`thm-rff-unbiased`).
 
-    Parameters
-    ----------
-    kernel, dim, rng
-        As in `spectral_sample`.
-    n_features : int
-        The number D of features. The error falls like 1/√D, with the
-        variance of `rff_variance`.
-    paired : bool
-        Cosine and sine of each frequency (the default, better for
-        Gaussian, Laplace and Matérn kernels with ν >= 1/2:
-        :prf:ref:`thm-pairs-win`), or one cosine with a random phase.
-        An odd D in the paired form has one feature with a phase.
+    Kernel, `dim` and `rng` as in `spectral_sample`. With D features the
+    error falls like 1/√D, with the variance of `rff_variance`. They are
+    the cosine and the sine of each frequency (better for Gaussian, Laplace
+    and Matérn kernels with ν >= 1/2: :prf:ref:`thm-pairs-win`), or with
+    ``paired=False`` one cosine with a random phase. An odd D in the paired
+    form has one feature with a phase.
 
-    Examples
-    --------
     >>> z = random_fourier_features(Gaussian(1.0), 2000, dim=1, rng=0)
     >>> Z = z([0.0, 1.0])
     >>> bool(abs(Z @ Z.T - Gaussian(1.0)([0.0, 1.0])).max() < 0.05)
@@ -302,14 +267,8 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
 
 def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
                  paired: bool = True) -> np.ndarray:
-    """The exact variance of z(x)'z(y) (:prf:ref:`thm-rff-variance`).
-
-    Parameters
-    ----------
-    kernel, n_features, paired
-        As in `random_fourier_features`.
-    X, Y : (n, d) and (m, d) arrays
-    """
+    """The exact variances of z(x_i)'z(y_j), an (n, m) array, where z is
+    made by `random_fourier_features` (:prf:ref:`thm-rff-variance`)."""
     X, Y = as_points(X), as_points(Y, "Y")
     D = check.whole(n_features, "n_features", 1)
     pairs = D // 2 if check.flag(paired, "paired") else 0
@@ -320,10 +279,7 @@ def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
         V = (1 + kernel(2 * X, 2 * Y) / c) / 2 - (kernel(X, Y) / c) ** 2
         V = np.maximum(V, 0.0)                # rounding at x = y
         variance = c * (4 * pairs * V + alone * (V + 0.5)) / D / D * c
-    if not np.isfinite(variance).all():
-        raise ValueError("kernel must be smaller: the variance overflows "
-                         f"for k(0) = {c:.6g}")
-    return variance
+    return check.finite(variance, "kernel")
 
 
 # %% [7] Without luck: pivoted Cholesky
@@ -396,17 +352,11 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
 # %% [8] Nyström features, and why the two are one
 @dataclass(frozen=True, eq=False, repr=False)
 class NystromFeatures(check.Record):
-    """The features L⁻¹ K(U, x) of landmarks U (:prf:ref:`thm-nystrom`).
+    """The features L⁻¹ K(U, x) of landmarks U, made by `nystrom_features`
+    (:prf:ref:`thm-nystrom`).
 
-    Made by `nystrom_features`.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    landmarks : sequence of r points
-        With an invertible Gram matrix.
-    factor : (r, r) array
-        Lower triangular L with L L' = kernel(landmarks).
+    The factor L is lower triangular with L L' = kernel(landmarks), a Gram
+    matrix that is invertible.
     """
 
     kernel: Kernel
@@ -415,15 +365,13 @@ class NystromFeatures(check.Record):
 
     def __post_init__(self):
         Phi = Features(self.kernel, self.landmarks, "landmarks")
-        r, L = len(Phi), check.frozen(as_points(self.factor, "factor"))
+        r, L = Phi.n, check.frozen(as_points(self.factor, "factor"))
         if L.shape != (r, r) or not (L.diagonal() > 0).all() or (
                 np.triu(L, 1).any()):
             raise ValueError(f"factor must be an ({r}, {r}) lower "
                              "triangular array with a positive diagonal, "
                              f"got shape {L.shape}")
-        for name, value in (("landmarks", Phi.points), ("factor", L),
-                            ("span", Phi)):
-            object.__setattr__(self, name, value)
+        vars(self).update(landmarks=Phi.points, factor=L, span=Phi)
 
     def __repr__(self):
         return f"NystromFeatures({self.kernel}, r={len(self.factor)})"
@@ -440,18 +388,9 @@ def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
     projected on the span of the landmarks U (:prf:ref:`thm-nystrom`).
 
     As many features as the Gram matrix of the landmarks has numerical
-    rank; exact where one of x and y is a landmark.
+    rank; exact where one of x and y is a landmark. They are points of any
+    kind, also repeated; the pivots of `pivoted_cholesky` are a good choice.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive definite.
-    landmarks : sequence of points
-        Of any kind, also repeated. The pivots of `pivoted_cholesky` are a
-        good choice.
-
-    Examples
-    --------
     >>> phi = nystrom_features(Gaussian(1.0), [0.0, 1.0, 1.0])
     >>> phi([0.0, 0.5, 1.0]).shape
     (3, 2)

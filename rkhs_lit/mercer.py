@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 1427e7701a7c832f
+# Cells: acad19351e50692c
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -13,8 +13,7 @@ from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh_tridiagonal
-from scipy.sparse.linalg import (ArpackNoConvergence, LinearOperator,
-                                 eigsh)
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
@@ -26,17 +25,10 @@ from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 def spectral_inner(a, b, eigenvalues) -> float:
     """The inner product Σ a_j b_j* / λ_j (:prf:ref:`thm-weighted-l2`).
 
-    Parameters
-    ----------
-    a, b : (r,) arrays
-        Coefficients of f and g. Complex Fourier coefficients of real
-        functions must come for all l = -L, ..., L.
-    eigenvalues : (r,) array
-        Nonnegative. Where λ_j = 0 and a_j or b_j is not, a ValueError
-        says that the function is not in the space.
+    Complex Fourier coefficients a, b of real functions must come for all
+    l = -L, ..., L. Where an eigenvalue λ_j >= 0 is 0, and a_j or b_j is
+    not, a ValueError says that the function is not in the space.
 
-    Examples
-    --------
     >>> spectral_inner([1.0, 1.0], [3.0, 1.0], [1.0, 0.5])
     5.0
     """
@@ -57,18 +49,11 @@ def spectral_inner(a, b, eigenvalues) -> float:
 def spectral_norm(a, eigenvalues) -> float:
     """The norm √(Σ a_j a_j* / λ_j) (:prf:ref:`thm-weighted-l2`).
 
-    It is ``inf`` where λ_j = 0 and a_j is not: the function is not in the
-    space. A λ_j that underflows to 0 counts as an infinite price. A
-    finite list cannot prove that a function is in a space of infinite
-    dimension; see how the norm grows with its length.
+    Arguments as in `spectral_inner`. It is ``inf`` where λ_j = 0 and a_j
+    is not: the function is not in the space. A finite list cannot prove
+    that a function is in a space of infinite dimension; see how the norm
+    grows with its length.
 
-    Parameters
-    ----------
-    a, eigenvalues : (r,) arrays
-        As in `spectral_inner`.
-
-    Examples
-    --------
     >>> spectral_norm([3.0, 2.0], [1.0, 0.25])
     5.0
     >>> spectral_norm([3.0, 2.0], [1.0, 0.0])
@@ -82,7 +67,7 @@ def _weights(a, name, eigenvalues):
     """The w_j = a_j / √λ_j of the proof; infinite where only λ_j is 0."""
     lam = check.vector(eigenvalues, "eigenvalues")
     if lam.min() < 0:
-        raise ValueError("eigenvalues must be nonnegative numbers")
+        raise ValueError("eigenvalues must be nonnegative")
     parts = a if isinstance(a, (list, tuple)) else [a]
     if any(map(np.iscomplexobj, parts)):
         a = (check.vector(np.real(a), name)
@@ -91,7 +76,7 @@ def _weights(a, name, eigenvalues):
         a = check.vector(a, name)
     if len(a) != len(lam):
         raise ValueError(f"{name} must have {len(lam)} coefficients, one "
-                         f"for each eigenvalue, got {len(a)}")
+                         "for each eigenvalue")
     w = np.where(a == 0, a, np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.divide(a, np.sqrt(lam), out=w, where=lam > 0)
@@ -131,9 +116,8 @@ class Eigensystem(check.Record):
             raise ValueError(f"vectors must have the shape {len(w)} × "
                              f"{len(lam)}, got {U.shape}")
         check.function(self.functions, "functions")
-        for name, value in (("nodes", Phi.points), ("weights", w),
-                            ("eigenvalues", lam), ("vectors", U)):
-            object.__setattr__(self, name, value)
+        vars(self).update(nodes=Phi.points, weights=w, eigenvalues=lam,
+                          vectors=U)
 
     def __repr__(self):
         return (f"Eigensystem({self.kernel}, n={len(self.nodes)}, "
@@ -162,7 +146,7 @@ class Eigensystem(check.Record):
 def _measure(kernel, nodes, weights):
     """Φ and the masses w >= 0 of the measure Σ w_i δ(x_i)."""
     Phi = Features(kernel, nodes, "nodes")
-    w = check.vector(weights, "weights", len(Phi))
+    w = check.vector(weights, "weights", Phi.n)
     if w.min() < 0 or not w.any():
         raise ValueError("weights must be nonnegative and not all zero: "
                          "they are the masses of a measure")
@@ -189,16 +173,10 @@ def fourier_coefficients(f: Callable, degree: int, *,
         Takes an array of points of [-period / 2, period / 2] and returns
         as many numbers.
     degree : int
-        L, at least 0.
-    period : float
+        L >= 0.
     n_points : int, optional
         More than 2 L equidistant points; by default the larger of 1024
         and 8 L. Where f jumps, the error is of the order of 1 / n_points.
-
-    Examples
-    --------
-    >>> fourier_coefficients(lambda x: 2 * np.cos(x), 1).round(6).real
-    array([1., 0., 1.])
     """
     degree = check.whole(degree, "degree", 0)
     period = check.positive(period, "period")
@@ -220,13 +198,13 @@ def _line(X, name):
 
 
 # %% [5] A top hat, and why it is expensive
-def _waves(x, degree):
-    """Columns 1, √2 cos x, √2 sin x, √2 cos 2x, √2 sin 2x, ..."""
-    angles = np.outer(x, np.arange(1, degree + 1))
-    W = np.ones((len(x), 2 * degree + 1))
+def _waves(T, degree, order=slice(None)):
+    """Columns 1, √2 cos x, √2 sin x, √2 cos 2x, ..., in this order."""
+    angles = np.outer(_line(T, "T"), np.arange(1, degree + 1))
+    W = np.ones((len(angles), 2 * degree + 1))
     W[:, 1::2] = np.sqrt(2) * np.cos(angles)
     W[:, 2::2] = np.sqrt(2) * np.sin(angles)
-    return W
+    return W[:, order]
 
 
 @dataclass(frozen=True)
@@ -234,17 +212,10 @@ class FourierKernel(Kernel):
     """The kernel Σ k_l exp(i l (x - y)) on the circle
     (:prf:ref:`thm-fourier-rkhs`).
 
-    Parameters
-    ----------
-    coefficients : sequence, or function of l
-        k_0, k_1, ..., k_L, nonnegative; k_{-l} = k_l.
-    degree : int, optional
-        L, wanted if `coefficients` is a function. The kernel is then the
-        sum up to L; it differs from the whole series by at most
-        2 (k_{L+1} + k_{L+2} + ...).
+    The coefficients are a list of k_0, ..., k_L >= 0, or a function of l
+    and the degree L; k_{-l} = k_l. The sum up to L differs from the whole
+    series by at most 2 (k_{L+1} + k_{L+2} + ...).
 
-    Examples
-    --------
     >>> FourierKernel([1.0, 0.5])([0.0, np.pi / 2]).round(6)
     array([[2., 1.],
            [1., 2.]])
@@ -260,14 +231,14 @@ class FourierKernel(Kernel):
         if callable(k):
             k = [k(l) for l in range(check.whole(L, "degree", 0) + 1)]
         k = check.vector(k, "coefficients")
-        if L is not None and L != len(k) - 1:
+        if L is not None and check.whole(L, "degree", 0) != len(k) - 1:
             raise ValueError(f"degree must be {len(k) - 1} for {len(k)} "
                              f"coefficients, got {L}")
         if k.min() < 0:
             raise ValueError("coefficients must be nonnegative: a negative "
                              "one is a negative eigenvalue")
-        object.__setattr__(self, "coefficients", tuple(k.tolist()))
-        object.__setattr__(self, "degree", len(k) - 1)
+        vars(self).update(coefficients=tuple(k.tolist()),
+                          degree=len(k) - 1)
 
     def spectrum(self, degree: int) -> np.ndarray:
         """The coefficients k_l for l = -degree, ..., degree."""
@@ -279,8 +250,7 @@ class FourierKernel(Kernel):
     def _gram(self, X, Y):
         V = _waves(X, self.degree)
         W = V if Y is X else _waves(Y, self.degree)
-        k = np.repeat(self.coefficients, 2)[1:]
-        return (V * k) @ W.T
+        return (V * np.repeat(self.coefficients, 2)[1:]) @ W.T
 
     def _diag(self, X):
         return np.full(len(X), self.spectrum(self.degree).sum())
@@ -291,15 +261,9 @@ class FourierKernel(Kernel):
 class JacobiTheta(Kernel):
     """A Gaussian wrapped around the circle (:prf:ref:`prop-theta`).
 
-    k(x, y) = Σ exp(-σ² l² / 2 + i l (x - y)) / (2π), over all whole l.
+    k(x, y) = Σ exp(-σ² l² / 2 + i l (x - y)) / (2π), over all whole l;
+    σ is the width in radians.
 
-    Parameters
-    ----------
-    sigma : float
-        The width σ in radians.
-
-    Examples
-    --------
     >>> JacobiTheta(0.5)([0.0, 2 * np.pi]).round(6)
     array([[0.797885, 0.797885],
            [0.797885, 0.797885]])
@@ -310,7 +274,7 @@ class JacobiTheta(Kernel):
     _prepare = staticmethod(_line)
 
     def __post_init__(self):
-        object.__setattr__(self, "sigma", check.width(self.sigma, "sigma"))
+        vars(self).update(sigma=check.width(self.sigma, "sigma"))
 
     def spectrum(self, degree: int) -> np.ndarray:
         """The coefficients k_l for l = -degree, ..., degree."""
@@ -329,8 +293,7 @@ class JacobiTheta(Kernel):
         return k[0] + 2 * sum(k[l] * np.cos(l * d) for l in range(1, 5))
 
     def _diag(self, X):
-        origin = np.zeros(1)
-        return np.full(len(X), self._gram(origin, origin)[0, 0])
+        return np.full(len(X), self([0.0])[0, 0])
 
 
 def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
@@ -338,15 +301,9 @@ def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
     """Waves and Fourier coefficients of a kernel on the circle, for the
     measure dx / (2π) (:prf:ref:`thm-fourier-rkhs`).
 
-    Parameters
-    ----------
-    kernel : FourierKernel or JacobiTheta
-    degree : int
-        Waves up to cos(degree x), sin(degree x); those with coefficient 0
-        are left out. There are 8 degree + 64 equidistant nodes.
+    Waves up to cos(degree x), sin(degree x), without those of coefficient
+    0, and 8 degree + 64 equidistant nodes.
 
-    Examples
-    --------
     >>> fourier_eigensystem(FourierKernel([1.0, 0.25, 0.5]), 2).eigenvalues
     array([1.  , 0.5 , 0.5 , 0.25, 0.25])
     """
@@ -355,19 +312,15 @@ def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
                          f"got {type(kernel).__name__}")
     degree = check.whole(degree, "degree", 0)
     lam = np.repeat(kernel.spectrum(degree)[degree:], 2)[1:]
-    order = np.argsort(-lam, kind="stable")
-    order = order[lam[order] > 0]
+    order = np.argsort(-lam, kind="stable")[:np.count_nonzero(lam)]
     if not order.size:
         raise ValueError("kernel has no positive coefficient up to degree "
                          f"{degree}")
-    n, functions = 8 * degree + 64, partial(_some_waves, degree, order)
+    functions = partial(_waves, degree=degree, order=order)
+    n = 8 * degree + 64
     nodes = 2 * np.pi * np.arange(n) / n
     return Eigensystem(kernel, nodes, np.full(n, 1 / n), lam[order],
                        functions(nodes) / np.sqrt(n), functions)
-
-
-def _some_waves(degree, order, T):
-    return _waves(_line(T, "T"), degree)[:, order]
 
 
 # %% [7] The integral operator of a kernel
@@ -377,14 +330,9 @@ def integral_operator(kernel: Kernel, nodes, weights,
     ⟨S_k f, g⟩ = Σ w_i f(x_i) g(x_i) for all g of the space
     (:prf:ref:`prop-integral-operator`).
 
-    Parameters
-    ----------
-    kernel : Kernel
-    nodes : sequence of n points
-    weights : (n,) array
-        Nonnegative masses: of a quadrature rule, or 1 / n for a sample.
-    f : function
-        Takes a sequence of points and returns as many numbers.
+    The nodes x_i are points of any kind, and ``f(nodes)`` as many numbers.
+    The weights w_i >= 0 are those of a quadrature rule, times the density
+    of μ, or 1 / n for a sample from μ.
     """
     Phi, w = _measure(kernel, nodes, weights)
     return Phi @ (w * _values(f, Phi.points))
@@ -398,29 +346,21 @@ def eigensystem(kernel: Kernel, nodes, weights,
 
     The functions are orthonormal for the rule, and evaluated anywhere
     with errors of the order ε λ_1 / λ_j; features with errors
-    ε √(λ_1 / λ_j).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    nodes : sequence of n points
-        Of any kind: a quadrature rule, or a sample.
-    weights : (n,) array
-        Nonnegative: the rule's weights times the density of μ, or 1 / n
-        for a sample from μ.
-    n_components : int, optional
-        By default all eigenvalues above rounding, n ε λ_1; asking for
-        more is an error.
-
-    Examples
-    --------
-    The kernel xy on [-1, 1] has one eigenfunction, √(3/2) x:
+    ε √(λ_1 / λ_j). The kernel xy on [-1, 1] has one, √(3/2) x:
 
     >>> from rkhs_lit.kernels import Linear
     >>> x, w = np.polynomial.legendre.leggauss(5)
     >>> system = eigensystem(Linear(), x, w)
     >>> system.eigenvalues.round(6), system.functions([2.0]).round(6)
     (array([0.666667]), array([[2.44949]]))
+
+    Parameters
+    ----------
+    kernel, nodes, weights
+        As in `integral_operator`.
+    n_components : int, optional
+        By default all eigenvalues above rounding, n ε λ_1; asking for
+        more is an error.
     """
     Phi, w = _measure(kernel, nodes, weights)
     root = np.sqrt(w)
@@ -437,9 +377,10 @@ def _expansions(Phi, W, T):
 def _leading(Phi, root, r):
     """The r largest eigenvalues of D K D, by default those above rounding,
     and eigenvectors whose last large entry is positive."""
-    n, r = len(Phi), None if r is None else check.whole(
-        r, "n_components", 1)
-    few = r is not None and n > 1000 and r <= n // 20
+    n = Phi.n
+    if r is not None:
+        r = check.whole(r, "n_components", 1)
+    few = n > 1000 and r is not None and r <= n // 20
     if few and n > 4000:                       # too many to store K
         A = LinearOperator((n, n), dtype=float, matvec=lambda v: (
             root * Phi.dot(root * v.ravel())))
@@ -448,11 +389,7 @@ def _leading(Phi, root, r):
     # A fixed start, and one without symmetry: an even vector would never
     # find an odd eigenfunction.
     start = np.random.default_rng(0).normal(size=n)
-    try:
-        lam, U = eigsh(A, k=r, v0=start) if few else eigh(A)
-    except ArpackNoConvergence:
-        raise ValueError(f"n_components must be smaller: {r} eigenvalues "
-                         "cannot be told apart") from None
+    lam, U = eigsh(A, k=r, v0=start) if few else eigh(A)
     if lam.min() < -1e-8 * np.abs(lam).max():
         raise ValueError("kernel must be positive definite, but the "
                          f"operator has the eigenvalue {lam.min():.6g}")
@@ -480,16 +417,6 @@ def hermite_eigensystem(sigma: float, width: float,
     exact for products e_i e_j, i + j < 2 (r + 64), not for polynomials.
     For σ much smaller than `width` it does not reach the tails of μ.
 
-    Parameters
-    ----------
-    sigma : float
-        Of the kernel exp(-(x - y)² / (2σ²)) on the line.
-    width : float
-        Standard deviation of the measure.
-    n_components : int
-
-    Examples
-    --------
     >>> hermite_eigensystem(1.0, 1.0, 3).eigenvalues.round(6)
     array([0.618034, 0.236068, 0.09017 ])
     """
@@ -502,19 +429,23 @@ def hermite_eigensystem(sigma: float, width: float,
         raise ValueError(f"n_components must be smaller: λ_{r - 1} is 0")
     n = r + 64
     z = eigvalsh_tridiagonal(np.zeros(n), np.sqrt(np.arange(1, n)))
-    z /= np.sqrt(omega)
-    E = _hermite_functions(z, omega, n)
+    nodes = s / np.sqrt(omega) * z
+    E = _hermite_functions(s, omega, n, nodes)
     # Scaled: the squares of the largest values may overflow.
     largest = np.abs(E).max(axis=1)
     size = largest * np.linalg.norm(E / largest[:, None], axis=1)
-    return Eigensystem(Gaussian(sigma), s * z, (1 / size) ** 2, lam,
+    return Eigensystem(Gaussian(sigma), nodes, (1 / size) ** 2, lam,
                        E[:, :r] / size[:, None],
-                       partial(_hermite_at, s, omega, r))
+                       partial(_hermite_functions, s, omega, r))
 
 
-def _hermite_functions(z, omega, r):
-    """The r functions e_j at z = x / s."""
-    u = np.sqrt(omega) * z
+def _hermite_functions(s, omega, r, T):
+    """The r functions e_j at the points T."""
+    x = _line(T, "T")
+    # The recursion multiplies numbers up to 1e100 by u.
+    if np.abs(x).max() > 1e100 * s / np.sqrt(omega):
+        raise ValueError("T is too far from zero")
+    z, u = x / s, np.sqrt(omega) * x / s
     log = np.log(omega) / 4 - (omega - 1) * z**2 / 4
     E = np.empty((len(z), r))
     h, previous = np.ones_like(z), np.zeros_like(z)
@@ -526,11 +457,3 @@ def _hermite_functions(z, omega, r):
         previous[large] *= 1e-100
         log[large] += 100 * np.log(10)
     return E
-
-
-def _hermite_at(s, omega, r, T):
-    x = _line(T, "T")
-    # The recursion multiplies numbers up to 1e100 by √ω x / s.
-    if np.abs(x).max() > 1e100 * s / np.sqrt(omega):
-        raise ValueError("T is too far from zero")
-    return _hermite_functions(x / s, omega, r)
