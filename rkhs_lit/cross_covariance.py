@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b8e02485c4fba0c1
+# Cells: d654d9dd70b9bf13
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -36,15 +36,9 @@ class LowRank(check.Record):
     ``B @ W``, ``c * W``, ``W / c`` and ``W.T``; ``np.asarray(W)`` writes
     it out (:prf:ref:`lem-centring-matrix`).
 
-    Parameters
-    ----------
-    U, V : (n, r) and (m, r) arrays
-        A one-dimensional array is one column.
-    diagonal : (n,) array, optional
-        The numbers d; only for n = m.
+    A one-dimensional U or V is one column; only a square matrix can have
+    a diagonal d.
 
-    Examples
-    --------
     >>> W = LowRank([1.0, 2.0], [3.0, 0.0], diagonal=[1.0, 1.0])
     >>> np.asarray(W)
     array([[4., 0.],
@@ -56,7 +50,7 @@ class LowRank(check.Record):
     diagonal: np.ndarray | None = None
 
     def __post_init__(self):
-        U, V = (check.as_points(getattr(self, name), name) for name in "UV")
+        U, V = check.as_points(self.U, "U"), check.as_points(self.V, "V")
         d = self.diagonal
         if U.shape[1] != V.shape[1]:
             raise ValueError("V must have as many columns as U, got shapes "
@@ -91,15 +85,13 @@ class LowRank(check.Record):
 
     @_free
     def __mul__(self, c):
-        if not isinstance(c, Real):
-            return NotImplemented
-        c, d = check.number(c, "the factor"), self.diagonal
+        c, d = _number(c), self.diagonal
         return LowRank(c * self.U, self.V, d if d is None else c * d)
 
     __rmul__ = __mul__
 
     def __truediv__(self, c):
-        return self * _inverse(c)
+        return self * (1 / _number(c, zero=False))
 
     def __abs__(self):          # at least |W_ij|, which needs all entries
         d = self.diagonal
@@ -116,18 +108,10 @@ class RKHSOperator(check.Record):
     """The operator A = Φ W Ψ* = Σ W_ij k(x_i, ·) ⊗ l(y_j, ·) from H_l to
     H_k (:prf:ref:`thm-operator-calculus`).
 
-    Operators between the same spaces can be added and multiplied by
-    numbers; ``A @ B`` is the composition.
+    The weights are an array, a `LowRank`, or one-dimensional, for the
+    diagonal of a square matrix. Operators between the same spaces can be
+    added and multiplied by numbers; ``A @ B`` is the composition.
 
-    Parameters
-    ----------
-    k, l : Kernel
-    X, Y : sequences of n and m points
-    weights : (n, m) array, LowRank, or (n,) array
-        The numbers W_ij; one-dimensional, their diagonal for n = m.
-
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Linear
     >>> A = RKHSOperator(Linear(), [1.0, 2.0], Linear(), [1.0, -1.0],
     ...                  [[1.0, 0.0], [0.0, 3.0]])
@@ -201,15 +185,12 @@ class RKHSOperator(check.Record):
 
     @_free
     def __mul__(self, c):
-        if not isinstance(c, Real):
-            return NotImplemented
-        c = check.number(c, "the factor")
-        return _operator(self.Phi, c * self.weights, self.Psi)
+        return _operator(self.Phi, _number(c) * self.weights, self.Psi)
 
     __rmul__ = __mul__
 
     def __truediv__(self, c):
-        return self * _inverse(c)
+        return self * (1 / _number(c, zero=False))
 
     def __neg__(self):
         return -1 * self
@@ -224,7 +205,6 @@ def _operator(Phi, W, Psi):
     return RKHSOperator(Phi.kernel, Phi, Psi.kernel, Psi, W)
 
 
-# %% [4] The type `RKHSOperator`
 def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
     """The rank-one operator f ⊗ g from H_l to H_k, which maps h to
     ⟨g, h⟩ f, for f in H_k and g in H_l (:prf:ref:`prop-rank-one`)."""
@@ -233,7 +213,7 @@ def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
     return _operator(f.features, LowRank(f.weights, g.weights), g.features)
 
 
-# %% [5] The type `RKHSOperator`
+# %% [4] The type `RKHSOperator`
 def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
     """The Hilbert–Schmidt inner product of two operators between the same
     spaces (:prf:ref:`thm-operator-calculus`), a tile at a time."""
@@ -242,7 +222,7 @@ def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
     return check.finite(a * float(b * _trace(U, V)), "A")
 
 
-# %% [6] Fine print
+# %% [5] Fine print
 def _as_operator(A, name="A", k=None, l=None):
     """The operator itself, if it is one, from H_l to H_k."""
     if not isinstance(A, RKHSOperator):
@@ -255,12 +235,13 @@ def _as_operator(A, name="A", k=None, l=None):
     return A
 
 
-def _inverse(c):
+def _number(c, zero=True):
+    name = "the factor" if zero else "the divisor"
     if not isinstance(c, Real):
-        raise TypeError(f"cannot divide by {type(c).__name__}")
-    if (c := check.number(c, "the divisor")) == 0:
+        raise TypeError(f"{name} must be a number, got {type(c).__name__}")
+    if not zero and c == 0:
         raise ValueError("the divisor must not be 0")
-    return 1 / c
+    return check.number(c, name)
 
 
 def _same(a, b):
@@ -276,37 +257,29 @@ def _same(a, b):
     return isinstance(a, (str, float, int)) and a == b
 
 
-# %% [7] Fine print
 def _thin(W):
     """Whether W = U V' without a diagonal."""
     return isinstance(W, LowRank) and W.diagonal is None
 
 
-def _diagonal(d):
-    zero = np.zeros((len(d), 1))
-    return LowRank(zero, zero, d)
-
-
 def _weights(W, n, m):
-    shape = np.shape(W) if not isinstance(W, LowRank) else W.shape
     if not isinstance(W, LowRank):
-        W = check.frozen(check.as_points(W, "weights"))
-        if shape == (n,) == (m,):
-            return _diagonal(W[:, 0])
-    if shape != (n, m):
+        W = check.frozen(check.real_array(W, "weights"))
+    if W.shape == (n,) == (m,):
+        return LowRank(0 * W, 0 * W, W)
+    if W.shape != (n, m):
         raise ValueError(f"weights must be a {n} × {m} array, a LowRank of "
                          "that shape, or for as many x as y their diagonal,"
-                         f" got shape {shape}")
+                         f" got shape {W.shape}")
     return W
 
 
 def _sum(V, W, same):
     """The weights of a sum of operators: a sum over the same points,
     otherwise blocks side by side."""
-    low = isinstance(V, LowRank) and isinstance(W, LowRank)
     thin = _thin(V) and _thin(W)
-    square = V.shape[0] - V.shape[1] == W.shape[0] - W.shape[1] == 0
-    if not (thin or low and square):
+    if not thin and not all(isinstance(P, LowRank)
+                            and len(P.U) == len(P.V) for P in (V, W)):
         V, W = np.asarray(V), np.asarray(W)
         return V + W if same else block_diag(V, W)
     d = None if thin else [np.zeros(len(P.U)) if P.diagonal is None
@@ -331,7 +304,7 @@ def _dot(Phi, W, Psi):
     return Phi.dot(W, None if Phi.points is Psi.points else Psi)
 
 
-# %% [8] Fine print
+# %% [6] Fine print
 def _tiles(Phi, Psi, W):
     """Tiles of the matrix Φ*Ψ W, by their rows and columns."""
     if isinstance(W, np.ndarray):
@@ -358,7 +331,7 @@ def _trace(A, B):
     return reduce_tiles(visit, lambda: np.zeros(()), A.Phi.n, B.Psi.n)
 
 
-# %% [9] Fine print
+# %% [7] Fine print
 def _factor(Phi, U=None):
     """A matrix F with U' K U = F F'; without U with K = F F'."""
     sizes = np.sqrt(Phi.diag())
@@ -388,7 +361,7 @@ def _square(Phi, b, values):
     return square if square > 4 * np.finfo(float).eps * size else 0.0
 
 
-# %% [10] Fine print
+# %% [8] Fine print
 def _solved(A, M, values, lam):
     """The solution c of (M + lam) c = values, for the operator A."""
     try:
@@ -407,7 +380,7 @@ def _solved(A, M, values, lam):
                          "inverted in floating point") from None
 
 
-# %% [11] Fine print
+# %% [9] Fine print
 @_free
 def _vanish(W):
     """Whether all rows of W sum to zero, up to rounding."""
@@ -474,21 +447,17 @@ def _certain(value, s, U, many, name):
         q, dq = _reach(U.Psi, _vanish(W))
         size, most = total * p * q, total * (p + dp) * (q + dq)
         if most > 0:
-            error = (most - size + max(W.shape) * np.finfo(float).eps * bound
-                     + (3e-8 * most if many else 0.0))  # from a square
+            error = most - size + (3e-8 * most if many else 0.0)
+            error += max(W.shape) * np.finfo(float).eps * bound
     return check.certain(s * value, s * error, name, s * size)
 
 
-# %% [12] Norms
+# %% [10] Norms
 def operator_core(A: RKHSOperator) -> np.ndarray:
     """The matrix F'WG with factors FF' of Φ*Φ and GG' of Ψ*Ψ, which has
-    the singular values of A = Φ W Ψ* (:prf:ref:`thm-operator-core`).
+    the singular values of A = Φ W Ψ* (:prf:ref:`thm-operator-core`);
+    for weights UV' the matrix F'G with those of U'Φ*ΦU and V'Ψ*ΨV.
 
-    For weights UV' the factors are those of U'Φ*ΦU and V'Ψ*ΨV, and the
-    matrix is F'G.
-
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Linear
     >>> A = RKHSOperator(Linear(), [3.0], Linear(), [1.0], [[2.0]])
     >>> np.abs(operator_core(A))
@@ -500,7 +469,7 @@ def operator_core(A: RKHSOperator) -> np.ndarray:
     return _factor(A.Phi).T @ (W @ _factor(A.Psi))
 
 
-# %% [13] Norms
+# %% [11] Norms
 DENSE = 1000
 
 
@@ -526,7 +495,7 @@ def hs_norm(A: RKHSOperator) -> float:
     return _certain(value, s, U, many, "hs_norm(A)")
 
 
-# %% [14] Many points
+# %% [12] Many points
 def lanczos(A: RKHSOperator, zero: float = 0.0,
             ) -> tuple[float, np.ndarray | None]:
     """The largest eigenvalue of A*A and an eigenfunction, by Lanczos'
@@ -562,7 +531,6 @@ def lanczos(A: RKHSOperator, zero: float = 0.0,
     return (float(theta), s @ np.array(Q)) if theta > 0 else (0.0, None)
 
 
-# %% [15] Many points
 def op_norm(A: RKHSOperator) -> float:
     """The operator norm of an operator, its largest singular value
     (:prf:ref:`thm-operator-core`).
@@ -580,20 +548,14 @@ def op_norm(A: RKHSOperator) -> float:
     return _certain(value, s, U, many, "op_norm(A)")
 
 
-# %% [16] From a sample
+# %% [13] From a sample
 def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      centred: bool = True) -> RKHSOperator:
-    """The empirical cross-covariance operator C from H_l to H_k
-    (:prf:ref:`thm-empirical-covariance`).
+    """The empirical cross-covariance operator C from H_l to H_k of pairs
+    (x_i, y_i) (:prf:ref:`thm-empirical-covariance`).
 
-    Parameters
-    ----------
-    k, l : Kernel
-    X, Y : sequences of n points
-        The pairs (x_i, y_i).
-    centred : bool
-        Whether ⟨f, C g⟩ is the covariance of the values f(x_i) and
-        g(y_i), or the mean of f(x_i) g(y_i).
+    The number ⟨f, C g⟩ is the covariance of the values f(x_i) and g(y_i),
+    or for ``centred=False`` the mean of f(x_i) g(y_i).
     """
     Phi, Psi = paired(k, l, X, Y)
     mean = np.full(Phi.n, 1 / Phi.n)
@@ -602,39 +564,33 @@ def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      Psi)
 
 
-# %% [17] Dividing by an operator
+# %% [14] Dividing by an operator
 @_free
 def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
                       lam: float) -> RKHSFunction | RKHSOperator:
-    """The solution (A + λI)⁻¹ f of (A + λI) h = f
-    (:prf:ref:`thm-regularised-solve`).
+    """The solution (A + λI)⁻¹ f of (A + λI) h = f, for a function f of
+    H_k or an operator f into H_k (:prf:ref:`thm-regularised-solve`).
 
-    Parameters
-    ----------
-    A : RKHSOperator
-        From H_k to itself; if it is positive, as a covariance operator
-        is, every lam will do.
-    f : RKHSFunction or RKHSOperator
-        A function of H_k, or an operator into H_k.
-    lam : float
-        The number λ > 0.
+    A maps H_k to itself. If it is positive, as a covariance operator is,
+    every λ > 0 will do that is larger than rounding errors.
     """
     _as_operator(A, "A", l=_as_operator(A).k)
-    lam, W, Psi = check.positive(lam, "lam"), A.weights, A.Psi
-    P, Q = (W.U, W.V) if _thin(W) else (W, _diagonal(np.ones(Psi.n)))
-    centred = P is W and _vanish(W)
+    Phi, W, Psi = A.Phi, A.weights, A.Psi
+    lam = check.positive(lam, "lam")
+    if _thin(W):
+        P, Q = W.U, W.V
+    else:                                # Q = H where W 1 = 0, otherwise I
+        one = np.ones(Psi.n)
+        mean = one / Psi.n if _vanish(W) else 0 * one
+        P, Q = W, LowRank(-mean, one, one)
+    M = Q.T @ _dot(Psi, P, Phi)
 
-    def sampled(W, Phi):                           # (ΨQ)* Φ W
-        V = Q.T @ _dot(Psi, W, Phi)
-        return V - V.mean(axis=0) if centred else V
+    def quotient(U, Theta):              # the weights of A (A + λI)⁻¹ ΘU
+        return P @ _solved(A, M, Q.T @ _dot(Psi, U, Theta), lam)
 
-    M = sampled(P, A.Phi)
     if isinstance(f, RKHSOperator):
         _as_operator(f, "f", k=A.k)
-        c = _left(lambda U: P @ _solved(A, M, sampled(U, f.Phi), lam),
-                  f.weights)
-        return (f - _operator(A.Phi, c, f.Psi)) / lam
-    as_function(f, "f", A.k)
-    c = P @ _solved(A, M, sampled(f.weights, f.features), lam)
-    Phi = f.features if _same(f.points, A.X) else A.Phi
-    return (f - Phi @ c) / lam
+        c = _left(lambda U: quotient(U, f.Phi), f.weights)
+        return (f - _operator(Phi, c, f.Psi)) / lam
+    c = quotient(as_function(f, "f", A.k).weights, f.features)
+    return (f - (f.features if _same(f.points, A.X) else Phi) @ c) / lam
