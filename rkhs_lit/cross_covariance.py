@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: dac12299762162e9
+# Cells: d654d9dd70b9bf13
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -15,7 +15,8 @@ from numbers import Real
 
 import numpy as np
 from scipy.linalg import (LinAlgError, LinAlgWarning, block_diag,
-                          eigh, eigh_tridiagonal, qr, solve, svdvals)
+                          eigh, eigh_tridiagonal, matrix_balance, solve,
+                          svdvals)
 
 import rkhs_lit.conventions as check
 from rkhs_lit.kernels import Kernel, Pairs, reduce_tiles
@@ -35,15 +36,9 @@ class LowRank(check.Record):
     ``B @ W``, ``c * W``, ``W / c`` and ``W.T``; ``np.asarray(W)`` writes
     it out (:prf:ref:`lem-centring-matrix`).
 
-    Parameters
-    ----------
-    U, V : (n, r) and (m, r) arrays
-        A one-dimensional array is one column.
-    diagonal : (n,) array, optional
-        The numbers d; only for n = m.
+    A one-dimensional U or V is one column; only a square matrix can have
+    a diagonal d.
 
-    Examples
-    --------
     >>> W = LowRank([1.0, 2.0], [3.0, 0.0], diagonal=[1.0, 1.0])
     >>> np.asarray(W)
     array([[4., 0.],
@@ -55,7 +50,7 @@ class LowRank(check.Record):
     diagonal: np.ndarray | None = None
 
     def __post_init__(self):
-        U, V = (check.as_points(getattr(self, name), name) for name in "UV")
+        U, V = check.as_points(self.U, "U"), check.as_points(self.V, "V")
         d = self.diagonal
         if U.shape[1] != V.shape[1]:
             raise ValueError("V must have as many columns as U, got shapes "
@@ -64,12 +59,11 @@ class LowRank(check.Record):
             raise ValueError("diagonal must be None for a matrix that is "
                              f"not square, {len(U)} × {len(V)}")
         d = d if d is None else check.vector(d, "diagonal", len(U))
-        for name, value in (("U", check.frozen(U)), ("V", check.frozen(V)),
-                            ("diagonal", d)):
-            object.__setattr__(self, name, value)
+        vars(self).update(U=check.frozen(U), V=check.frozen(V), diagonal=d,
+                          shape=(len(U), len(V)))
 
     def __repr__(self):
-        return f"LowRank(shape={len(self.U), len(self.V)})"
+        return f"LowRank(shape={self.shape})"
 
     # NumPy arrays must leave ``B @ W`` and ``c * W`` to this class.
     __array_ufunc__ = None
@@ -89,20 +83,19 @@ class LowRank(check.Record):
     def __rmatmul__(self, B):
         return (self.T @ np.transpose(B)).T
 
+    @_free
     def __mul__(self, c):
-        if not isinstance(c, Real):
-            return NotImplemented
-        c, d = check.number(c, "the factor"), self.diagonal
+        c, d = _number(c), self.diagonal
         return LowRank(c * self.U, self.V, d if d is None else c * d)
 
     __rmul__ = __mul__
 
-    @_free
     def __truediv__(self, c):
-        if not isinstance(c, Real):
-            return NotImplemented
-        c, d = _divisor(c), self.diagonal
-        return LowRank(self.U / c, self.V, d if d is None else d / c)
+        return self * (1 / _number(c, zero=False))
+
+    def __abs__(self):          # at least |W_ij|, which needs all entries
+        d = self.diagonal
+        return LowRank(abs(self.U), abs(self.V), d if d is None else abs(d))
 
     def __array__(self, dtype=None, copy=None):
         d = self.diagonal
@@ -115,18 +108,10 @@ class RKHSOperator(check.Record):
     """The operator A = Φ W Ψ* = Σ W_ij k(x_i, ·) ⊗ l(y_j, ·) from H_l to
     H_k (:prf:ref:`thm-operator-calculus`).
 
-    Operators between the same spaces can be added and multiplied by
-    numbers; ``A @ B`` is the composition.
+    The weights are an array, a `LowRank`, or one-dimensional, for the
+    diagonal of a square matrix. Operators between the same spaces can be
+    added and multiplied by numbers; ``A @ B`` is the composition.
 
-    Parameters
-    ----------
-    k, l : Kernel
-    X, Y : sequences of n and m points
-    weights : (n, m) array, LowRank, or (n,) array
-        The numbers W_ij; one-dimensional, their diagonal for n = m.
-
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Linear
     >>> A = RKHSOperator(Linear(), [1.0, 2.0], Linear(), [1.0, -1.0],
     ...                  [[1.0, 0.0], [0.0, 3.0]])
@@ -143,14 +128,12 @@ class RKHSOperator(check.Record):
     def __post_init__(self):
         Phi = Features(self.k, self.X, "X", "k")
         Psi = Features(self.l, self.Y, "Y", "l")
-        W = _weights(self.weights, len(Phi), len(Psi))
-        for name, value in (("X", Phi.points), ("Y", Psi.points),
-                            ("weights", W), ("Phi", Phi), ("Psi", Psi)):
-            object.__setattr__(self, name, value)
+        vars(self).update(X=Phi.points, Y=Psi.points, Phi=Phi, Psi=Psi,
+                          weights=_weights(self.weights, Phi.n, Psi.n))
 
     def __repr__(self):
-        return (f"RKHSOperator({self.l} -> {self.k}, n={len(self.X)}, "
-                f"m={len(self.Y)})")
+        return (f"RKHSOperator({self.l} -> {self.k}, n={self.Phi.n}, "
+                f"m={self.Psi.n})")
 
     @_free
     def __call__(self, g: RKHSFunction) -> RKHSFunction:
@@ -166,14 +149,12 @@ class RKHSOperator(check.Record):
     def __matmul__(self, other):
         if not isinstance(other, RKHSOperator):
             return NotImplemented
-        _one_space(self.l, other.k)
-        V, W, Theta = self.weights, other.weights, other.Psi
-        if _thin(W):                       # W = U V', so U comes first
-            VL = V @ _dot(self.Psi, W.U, other.Phi)
-            return _operator(self.Phi, LowRank(VL, W.V), Theta)
-        if _thin(V):
+        _as_operator(other, "B", k=self.l)
+        V, W = self.weights, other.weights
+        if _thin(V) and not _thin(W):
             return (other.adjoint() @ self.adjoint()).adjoint()
-        return _operator(self.Phi, V @ _dot(self.Psi, W, other.Phi), Theta)
+        VLW = _left(lambda U: V @ _dot(self.Psi, U, other.Phi), W)
+        return _operator(self.Phi, VLW, other.Psi)
 
     @_free
     def values(self, S, T) -> np.ndarray:
@@ -186,10 +167,8 @@ class RKHSOperator(check.Record):
     def __add__(self, other):
         if not isinstance(other, RKHSOperator):
             return NotImplemented
-        _one_space(self.k, other.k)
-        _one_space(self.l, other.l)
-        same = (_same_points(self.X, other.X)
-                and _same_points(self.Y, other.Y))
+        _as_operator(other, "B", self.k, self.l)
+        same = _same((self.X, self.Y), (other.X, other.Y))
         W = _sum(self.weights, other.weights, same)
         if same:
             return _operator(self.Phi, W, self.Psi)
@@ -206,18 +185,12 @@ class RKHSOperator(check.Record):
 
     @_free
     def __mul__(self, c):
-        if not isinstance(c, Real):
-            return NotImplemented
-        c = check.number(c, "the factor")
-        return _operator(self.Phi, c * self.weights, self.Psi)
+        return _operator(self.Phi, _number(c) * self.weights, self.Psi)
 
     __rmul__ = __mul__
 
-    @_free
     def __truediv__(self, c):
-        if not isinstance(c, Real):
-            return NotImplemented
-        return _operator(self.Phi, self.weights / _divisor(c), self.Psi)
+        return self * (1 / _number(c, zero=False))
 
     def __neg__(self):
         return -1 * self
@@ -232,7 +205,6 @@ def _operator(Phi, W, Psi):
     return RKHSOperator(Phi.kernel, Phi, Psi.kernel, Psi, W)
 
 
-# %% [4] The type `RKHSOperator`
 def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
     """The rank-one operator f ⊗ g from H_l to H_k, which maps h to
     ⟨g, h⟩ f, for f in H_k and g in H_l (:prf:ref:`prop-rank-one`)."""
@@ -241,35 +213,88 @@ def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
     return _operator(f.features, LowRank(f.weights, g.weights), g.features)
 
 
-# %% [5] The type `RKHSOperator`
+# %% [4] The type `RKHSOperator`
 def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
     """The Hilbert–Schmidt inner product of two operators between the same
     spaces (:prf:ref:`thm-operator-calculus`), a tile at a time."""
-    _expect(A, "A", RKHSOperator)
-    _expect(B, "B", RKHSOperator)
-    _one_space(A.k, B.k)
-    _one_space(A.l, B.l)
-    (a, U), (b, V) = _units(*_moved(A, B))
-    return _grown(_trace(U, V), a + b)
+    _as_operator(B, "B", _as_operator(A).k, A.l)
+    (a, U), (b, V) = _units(A, B)
+    return check.finite(a * float(b * _trace(U, V)), "A")
 
 
-# %% [6] Fine print
-def _expect(A, name, kind):
-    if not isinstance(A, kind):
-        raise ValueError(f"{name} must be an {kind.__name__}, got "
+# %% [5] Fine print
+def _as_operator(A, name="A", k=None, l=None):
+    """The operator itself, if it is one, from H_l to H_k."""
+    if not isinstance(A, RKHSOperator):
+        raise ValueError(f"{name} must be an RKHSOperator, got "
                          f"{type(A).__name__}")
+    for wanted, kernel in ((k, A.k), (l, A.l)):
+        if not (wanted is None or kernel is wanted or kernel == wanted):
+            raise ValueError(f"{name} must have the kernel {wanted} where "
+                             f"it meets A, got {kernel}")
+    return A
 
 
-def _one_space(k, l, name="B"):
-    if not (k is l or k == l):
-        raise ValueError(f"{name} must have the kernel {k} where it meets "
-                         f"A, got {l}")
-
-
-def _divisor(c):
-    if (c := check.number(c, "the divisor")) == 0:
+def _number(c, zero=True):
+    name = "the factor" if zero else "the divisor"
+    if not isinstance(c, Real):
+        raise TypeError(f"{name} must be a number, got {type(c).__name__}")
+    if not zero and c == 0:
         raise ValueError("the divisor must not be 0")
-    return c
+    return check.number(c, name)
+
+
+def _same(a, b):
+    """Whether two lists of points are surely the same."""
+    if a is b or type(a) is not type(b):
+        return a is b
+    if isinstance(a, Pairs):
+        return _same((a.first, a.second), (b.first, b.second))
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype != object and np.array_equal(a, b)
+    return isinstance(a, (str, float, int)) and a == b
+
+
+def _thin(W):
+    """Whether W = U V' without a diagonal."""
+    return isinstance(W, LowRank) and W.diagonal is None
+
+
+def _weights(W, n, m):
+    if not isinstance(W, LowRank):
+        W = check.frozen(check.real_array(W, "weights"))
+    if W.shape == (n,) == (m,):
+        return LowRank(0 * W, 0 * W, W)
+    if W.shape != (n, m):
+        raise ValueError(f"weights must be a {n} × {m} array, a LowRank of "
+                         "that shape, or for as many x as y their diagonal,"
+                         f" got shape {W.shape}")
+    return W
+
+
+def _sum(V, W, same):
+    """The weights of a sum of operators: a sum over the same points,
+    otherwise blocks side by side."""
+    thin = _thin(V) and _thin(W)
+    if not thin and not all(isinstance(P, LowRank)
+                            and len(P.U) == len(P.V) for P in (V, W)):
+        V, W = np.asarray(V), np.asarray(W)
+        return V + W if same else block_diag(V, W)
+    d = None if thin else [np.zeros(len(P.U)) if P.diagonal is None
+                           else P.diagonal for P in (V, W)]
+    if same:
+        return LowRank(np.hstack([V.U, W.U]), np.hstack([V.V, W.V]),
+                       d and sum(d))
+    return LowRank(block_diag(V.U, W.U), block_diag(V.V, W.V),
+                   d and np.concatenate(d))
+
+
+def _left(apply, W):
+    """The matrix that a product from the left makes of W; of U alone,
+    where W = U V'."""
+    return LowRank(apply(W.U), W.V) if _thin(W) else apply(W)
 
 
 def _dot(Phi, W, Psi):
@@ -279,102 +304,7 @@ def _dot(Phi, W, Psi):
     return Phi.dot(W, None if Phi.points is Psi.points else Psi)
 
 
-# %% [7] Fine print
-def _thin(W):
-    """Whether W = U V' without a diagonal."""
-    return isinstance(W, LowRank) and W.diagonal is None
-
-
-def _diagonal(d):
-    zero = np.zeros((len(d), 1))
-    return LowRank(zero, zero, d)
-
-
-def _weights(W, n, m):
-    if isinstance(W, LowRank):
-        shape = len(W.U), len(W.V)
-    else:
-        array, shape = check.as_points(W, "weights"), np.shape(W)
-        if shape == (n,) == (m,):
-            return _diagonal(array[:, 0])
-        W = check.frozen(array)
-    if shape != (n, m):
-        raise ValueError(f"weights must be a {n} × {m} array, a LowRank of "
-                         "that shape, or for as many x as y their diagonal,"
-                         f" got shape {shape}")
-    return W
-
-
-def _sum(V, W, same):
-    """The weights of a sum of operators: a sum over the same points,
-    otherwise blocks side by side."""
-    parts = [P for P in (V, W) if isinstance(P, LowRank)]
-    thin = _thin(V) and _thin(W)
-    if not thin and [len(P.U) - len(P.V) for P in parts] != [0, 0]:
-        V, W = np.asarray(V), np.asarray(W)
-        return V + W if same else block_diag(V, W)
-    U, V = ([P.U for P in parts], [P.V for P in parts])
-    d = None if thin else [np.zeros(len(P.U)) if P.diagonal is None
-                           else P.diagonal for P in parts]
-    if same:
-        return LowRank(np.hstack(U), np.hstack(V), d and sum(d))
-    return LowRank(block_diag(*U), block_diag(*V), d and np.concatenate(d))
-
-
-def _same_points(a, b):
-    """Whether two lists of points are surely the same."""
-    if a is b or type(a) is not type(b):
-        return a is b
-    if isinstance(a, Pairs):
-        return (_same_points(a.first, b.first)
-                and _same_points(a.second, b.second))
-    if isinstance(a, np.ndarray):
-        return (a.dtype == b.dtype and a.dtype.kind in "biufU"
-                and np.array_equal(a, b))
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(map(_same_points, a, b))
-    return isinstance(a, (str, float, int)) and a == b
-
-
-# %% [8] Fine print
-def _exponent(array, axis=None):
-    """The least e with |entries| < 2^e, very small for zeros."""
-    top = np.abs(array).max(axis=axis)
-    return np.where(top > 0, np.frexp(top)[1], -5000)
-
-
-def _unit_weights(W):
-    """e and 2^-e W, with entries of size one."""
-    if isinstance(W, np.ndarray):
-        e = _exponent(W)
-        return e, np.ldexp(W, -e)
-    u, v = _exponent(W.U, 0), _exponent(W.V, 0)
-    e, d = (u + v).max(), W.diagonal
-    if d is not None:
-        e = max(e, _exponent(d))
-        d = np.ldexp(d, -e)
-    return e, LowRank(np.ldexp(W.U, -u), np.ldexp(W.V, u - e), d)
-
-
-def _units(*operators):
-    """Numbers e and operators U of size one with A = 2^e U; the kernels
-    of all U are divided by the same c and d."""
-    c = max(A.Phi.unit()[0] for A in operators)
-    d = max(A.Psi.unit()[0] for A in operators)
-    for A in operators:
-        e, W = _unit_weights(A.weights)
-        yield e + (math.log2(c) + math.log2(d)) / 2, RKHSOperator(
-            1 / c * A.k, A.Phi, 1 / d * A.l, A.Psi, W)
-
-
-@_free
-def _grown(value, e):
-    """The number 2^e · value, where 2 e is whole."""
-    return check.finite(float(np.ldexp(value * 2 ** (e % 1), int(e // 1))),
-                        "A")
-
-
-# %% [9] Fine print
+# %% [6] Fine print
 def _tiles(Phi, Psi, W):
     """Tiles of the matrix Φ*Ψ W, by their rows and columns."""
     if isinstance(W, np.ndarray):
@@ -398,24 +328,10 @@ def _trace(A, B):
     def visit(total, i, j):
         total += np.sum(left(i, j) * right(j, i).T)
 
-    return reduce_tiles(visit, lambda: np.zeros(()), len(A.Phi), len(B.Psi))
+    return reduce_tiles(visit, lambda: np.zeros(()), A.Phi.n, B.Psi.n)
 
 
-def _absolute(W):
-    """Weights of at least the sizes |W_ij|."""
-    if isinstance(W, np.ndarray):
-        return np.abs(W)
-    d = W.diagonal
-    return LowRank(np.abs(W.U), np.abs(W.V), d if d is None else np.abs(d))
-
-
-def _bound(A):
-    """The number Σ |W_ij| ‖k_i‖ ‖l_j‖, which no norm of A exceeds."""
-    t, s = np.sqrt(A.Phi.diag()), np.sqrt(A.Psi.diag())
-    return float(t @ (_absolute(A.weights) @ s))
-
-
-# %% [10] Fine print
+# %% [7] Fine print
 def _factor(Phi, U=None):
     """A matrix F with U' K U = F F'; without U with K = F F'."""
     sizes = np.sqrt(Phi.diag())
@@ -445,77 +361,62 @@ def _square(Phi, b, values):
     return square if square > 4 * np.finfo(float).eps * size else 0.0
 
 
-# %% [11] Fine print
-def _symmetric_root(W):
-    """A matrix R with W = R R', or None if there is none."""
-    if isinstance(W, np.ndarray):
-        # W = s S s with ones on the diagonal of S.
-        scale = np.sqrt(np.maximum(W.diagonal(), 0.0))
-        scale[scale == 0] = 1.0
-        S, Z = W / scale[:, None] / scale, None
-    elif W.diagonal is not None and W.diagonal.min() > 0:
-        # W = s (I + Z B Z') s with orthonormal columns Z.
-        scale = np.sqrt(W.diagonal)
-        U, V = (part / scale[:, None] for part in (W.U, W.V))
-        Z = qr(np.hstack([U, V]), mode="economic")[0]
-        S = np.eye(Z.shape[1]) + Z.T @ U @ (V.T @ Z)
-    else:
-        return None
-    tol = len(scale) * np.finfo(float).eps * np.abs(S).sum(axis=1).max()
-    if not np.abs(S - S.T).max() <= tol < np.inf:
-        return None
-    lam, Q = eigh(S)
-    if lam[0] < -tol:
-        return None
-    root = Q * np.sqrt(np.where(lam > tol, lam, 0.0))
-    if Z is None:
-        return scale[:, None] * root
-    return LowRank(scale[:, None] * (Z @ (root @ Q.T - np.eye(len(Q)))), Z,
-                   scale)
-
-
-def _factors(A):
-    """Matrices P and Q with A = (Φ P) (Ψ Q)*."""
-    W = A.weights
-    if _thin(W):
-        return W.U, W.V
-    R = _symmetric_root(W) if _same_points(A.X, A.Y) else None
-    return (W, _diagonal(np.ones(len(A.Y)))) if R is None else (R, R)
-
-
-def _solved(M, values, lam, symmetric):
-    """The solution c of (M + lam) c = values."""
-    M = check.finite(M, "A")
-    M[np.diag_indices(len(M))] += lam
+# %% [8] Fine print
+def _solved(A, M, values, lam):
+    """The solution c of (M + lam) c = values, for the operator A."""
     try:
+        if lam <= np.finfo(float).eps * _bound(A):
+            raise LinAlgError              # rounding alone is larger
+        # M = T B T⁻¹, where B has rows as large as its columns.
+        B, (t, _) = matrix_balance(check.finite(M, "A"), permute=False,
+                                   separate=True)
+        B[np.diag_indices(len(B))] += lam
+        values = (check.finite(values, "f").T / t).T
         with warnings.catch_warnings():
             warnings.simplefilter("error", LinAlgWarning)
-            return solve(M, check.finite(values, "f"),
-                         assume_a="pos" if symmetric else "gen")
+            return (t * solve(B, values).T).T
     except (LinAlgError, LinAlgWarning):
         raise ValueError(f"lam must be larger: A + {lam:g} I cannot be "
                          "inverted in floating point") from None
 
 
-# %% [12] Fine print
+# %% [9] Fine print
 @_free
 def _vanish(W):
     """Whether all rows of W sum to zero, up to rounding."""
-    one = np.ones(W.T.shape[0] if isinstance(W, np.ndarray) else len(W.V))
-    sums, size = np.abs(W @ one).max(), (_absolute(W) @ one).max()
+    one = np.ones(W.shape[1])
+    sums, size = np.abs(W @ one).max(), (abs(W) @ one).max()
     return sums <= 4 * len(one) * np.finfo(float).eps * size < np.inf
 
 
-def _moved(*operators):
-    """The operators over features less fixed vectors, where the sums of
-    their weights allow it (:prf:ref:`lem-operator-moved`)."""
+@_free
+def _bound(A):
+    """The number Σ |W_ij| ‖k_i‖ ‖l_j‖, which no norm of A exceeds."""
+    t, s = np.sqrt(A.Phi.diag()), np.sqrt(A.Psi.diag())
+    return float(check.finite(t @ (abs(A.weights) @ s), "A"))
+
+
+def _balanced(W):
+    """The matrix W, where U and V are of one size, column by column."""
+    if isinstance(W, np.ndarray):
+        return W
+    u, v = (np.frexp(abs(part).max(axis=0))[1] for part in (W.U, W.V))
+    e = (v - u) // 2
+    return LowRank(np.ldexp(W.U, e), np.ldexp(W.V, -e), W.diagonal)
+
+
+def _units(*operators):
+    """Numbers s and operators U of size one such that s U has the norms
+    and inner products of A (:prf:ref:`lem-operator-moved`)."""
     Phi, Psi = [A.Phi for A in operators], [A.Psi for A in operators]
     if all(_vanish(A.weights.T) for A in operators):
         Phi = moved(*Phi)
     if all(_vanish(A.weights) for A in operators):
         Psi = moved(*Psi)
-    return [_operator(P, A.weights, Q)
-            for A, P, Q in zip(operators, Phi, Psi)]
+    for A, P, Q in zip(operators, Phi, Psi):
+        bound = _bound(_operator(P, A.weights, Q))
+        s = 2.0 ** (math.frexp(bound)[1] - 1)     # so no digit changes
+        yield s, _operator(P, _balanced(A.weights / s), Q)
 
 
 def is_constant(Phi: Features) -> bool:
@@ -530,52 +431,45 @@ def _reach(Phi, centred):
     if centred and is_constant(Phi):
         return 0.0, 0.0
     d = Phi.diag()
-    mean = Phi.dot(np.ones(len(d))).mean() / len(d) if centred else 0.0
+    mean = Phi.dot(np.ones(Phi.n)).mean() / Phi.n if centred else 0.0
     reach = math.sqrt(max(d.mean() - mean, 0.0))
     least = math.sqrt(np.finfo(float).eps * d.max())
     return reach, least**2 / max(reach, least) if least else 0.0
 
 
-def _certain(value, A, e, many, name):
-    """2^e times the norm of A, with a warning if rounding leaves it in
+def _certain(value, s, U, many, name):
+    """s times the norm of U, with a warning if rounding leaves it in
     doubt."""
-    W, bound, error, size = A.weights, _bound(A), 0.0, 0.0
+    W, bound, error, size = U.weights, _bound(U), 0.0, 0.0
     if value**2 <= 1e-9 * bound**2:                    # much has cancelled
-        total = float((_absolute(W) @ np.ones(len(A.Y))).sum())
-        p, dp = _reach(A.Phi, _vanish(W.T))
-        q, dq = _reach(A.Psi, _vanish(W))
+        total = float((abs(W) @ np.ones(U.Psi.n)).sum())
+        p, dp = _reach(U.Phi, _vanish(W.T))
+        q, dq = _reach(U.Psi, _vanish(W))
         size, most = total * p * q, total * (p + dp) * (q + dq)
         if most > 0:
-            n = max(len(A.X), len(A.Y))
-            error = (most - size + n * np.finfo(float).eps * bound
-                     + (3e-8 * most if many else 0.0))  # from a square
-    return check.certain(_grown(value, e), _grown(error, e), name,
-                         _grown(size, e))
+            error = most - size + (3e-8 * most if many else 0.0)
+            error += max(W.shape) * np.finfo(float).eps * bound
+    return check.certain(s * value, s * error, name, s * size)
 
 
-# %% [13] Norms
+# %% [10] Norms
 def operator_core(A: RKHSOperator) -> np.ndarray:
     """The matrix F'WG with factors FF' of Φ*Φ and GG' of Ψ*Ψ, which has
-    the singular values of A = Φ W Ψ* (:prf:ref:`thm-operator-core`).
+    the singular values of A = Φ W Ψ* (:prf:ref:`thm-operator-core`);
+    for weights UV' the matrix F'G with those of U'Φ*ΦU and V'Ψ*ΨV.
 
-    For weights UV' the factors are those of U'Φ*ΦU and V'Ψ*ΨV, and the
-    matrix is F'G.
-
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Linear
     >>> A = RKHSOperator(Linear(), [3.0], Linear(), [1.0], [[2.0]])
     >>> np.abs(operator_core(A))
     array([[6.]])
     """
-    _expect(A, "A", RKHSOperator)
-    W = A.weights
+    W = _as_operator(A).weights
     if _thin(W):
         return _factor(A.Phi, W.U).T @ _factor(A.Psi, W.V)
     return _factor(A.Phi).T @ (W @ _factor(A.Psi))
 
 
-# %% [14] Norms
+# %% [11] Norms
 DENSE = 1000
 
 
@@ -588,21 +482,20 @@ def hs_norm(A: RKHSOperator) -> float:
     far from zero leave no digit, although they were moved if possible
     (:prf:ref:`lem-operator-moved`).
     """
-    _expect(A, "A", RKHSOperator)
-    e, U = next(_units(*_moved(A)))
+    (s, U), = _units(_as_operator(A))
     square, bound = float(_trace(U, U)), _bound(U) ** 2
     if square < -1e-8 * bound:
         raise ValueError("A must have positive definite kernels, but its "
                          "squared norm is negative")
-    many = max(len(A.X), len(A.Y)) > DENSE
+    many = max(A.Phi.n, A.Psi.n) > DENSE
     if square > 1e-9 * bound or many:
         value = math.sqrt(max(square, 0.0))
     else:
         value = float(np.linalg.norm(operator_core(U)))
-    return _certain(value, U, e, many, "hs_norm(A)")
+    return _certain(value, s, U, many, "hs_norm(A)")
 
 
-# %% [15] Many points
+# %% [12] Many points
 def lanczos(A: RKHSOperator, zero: float = 0.0,
             ) -> tuple[float, np.ndarray | None]:
     """The largest eigenvalue of A*A and an eigenfunction, by Lanczos'
@@ -612,13 +505,12 @@ def lanczos(A: RKHSOperator, zero: float = 0.0,
     norm one; 0 and None if A*A = 0. Ten steps without an eigenvalue above
     `zero` are enough to give up.
     """
-    _expect(A, "A", RKHSOperator)
+    Phi, W, Psi = _as_operator(A).Phi, A.weights, A.Psi
     zero = check.nonnegative(zero, "zero")
-    Phi, W, Psi = A.Phi, A.weights, A.Psi
-    b = np.random.default_rng(0).normal(size=len(Psi))
+    b = np.random.default_rng(0).normal(size=Psi.n)
     Q, R, alpha, beta = [], [], [], []
     theta, last, s = 0.0, 1.0, None
-    while len(Q) < len(Psi):
+    while len(Q) < Psi.n:
         values = Psi.dot(b)
         size = np.sqrt(_square(Psi, b, values))
         if size * last <= 1e-13 * max(theta, 0.0) or (
@@ -639,7 +531,6 @@ def lanczos(A: RKHSOperator, zero: float = 0.0,
     return (float(theta), s @ np.array(Q)) if theta > 0 else (0.0, None)
 
 
-# %% [16] Many points
 def op_norm(A: RKHSOperator) -> float:
     """The operator norm of an operator, its largest singular value
     (:prf:ref:`thm-operator-core`).
@@ -647,71 +538,59 @@ def op_norm(A: RKHSOperator) -> float:
     Above a thousand points by Lanczos' method, which stores no Gram
     matrix. With a `PrecisionWarning` as in `hs_norm`.
     """
-    _expect(A, "A", RKHSOperator)
-    e, U = next(_units(*_moved(A)))
-    many = max(len(A.X), len(A.Y)) > DENSE and not _thin(A.weights)
+    (s, U), = _units(_as_operator(A))
+    many = max(A.Phi.n, A.Psi.n) > DENSE and not _thin(A.weights)
     if many:
         value = math.sqrt(lanczos(U)[0])
     else:
         core = operator_core(U)
         value = float(svdvals(core)[0]) if core.size else 0.0
-    return _certain(value, U, e, many, "op_norm(A)")
+    return _certain(value, s, U, many, "op_norm(A)")
 
 
-# %% [17] From a sample
+# %% [13] From a sample
 def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      centred: bool = True) -> RKHSOperator:
-    """The empirical cross-covariance operator C from H_l to H_k
-    (:prf:ref:`thm-empirical-covariance`).
+    """The empirical cross-covariance operator C from H_l to H_k of pairs
+    (x_i, y_i) (:prf:ref:`thm-empirical-covariance`).
 
-    Parameters
-    ----------
-    k, l : Kernel
-    X, Y : sequences of n points
-        The pairs (x_i, y_i).
-    centred : bool
-        Whether ⟨f, C g⟩ is the covariance of the values f(x_i) and
-        g(y_i), or the mean of f(x_i) g(y_i).
+    The number ⟨f, C g⟩ is the covariance of the values f(x_i) and g(y_i),
+    or for ``centred=False`` the mean of f(x_i) g(y_i).
     """
     Phi, Psi = paired(k, l, X, Y)
-    mean = np.full(len(Phi), 1 / len(Phi))
+    mean = np.full(Phi.n, 1 / Phi.n)
     centred = check.flag(centred, "centred")
     return _operator(Phi, LowRank(-mean, mean, mean) if centred else mean,
                      Psi)
 
 
-# %% [18] Dividing by an operator
+# %% [14] Dividing by an operator
 @_free
 def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
                       lam: float) -> RKHSFunction | RKHSOperator:
-    """The solution (A + λI)⁻¹ f of (A + λI) h = f
-    (:prf:ref:`thm-regularised-solve`).
+    """The solution (A + λI)⁻¹ f of (A + λI) h = f, for a function f of
+    H_k or an operator f into H_k (:prf:ref:`thm-regularised-solve`).
 
-    Parameters
-    ----------
-    A : RKHSOperator
-        From H_k to itself; if it is positive, as a covariance operator
-        is, every lam will do.
-    f : RKHSFunction or RKHSOperator
-        A function of H_k, or an operator into H_k.
-    lam : float
-        The number λ > 0.
+    A maps H_k to itself. If it is positive, as a covariance operator is,
+    every λ > 0 will do that is larger than rounding errors.
     """
-    _expect(A, "A", RKHSOperator)
-    if not (A.k is A.l or A.k == A.l):
-        raise ValueError("A must map a space to itself, got "
-                         f"{A.l} -> {A.k}")
+    _as_operator(A, "A", l=_as_operator(A).k)
+    Phi, W, Psi = A.Phi, A.weights, A.Psi
     lam = check.positive(lam, "lam")
-    Phi, Psi, (P, Q) = A.Phi, A.Psi, _factors(A)  # A = (Φ P) (Ψ Q)*
+    if _thin(W):
+        P, Q = W.U, W.V
+    else:                                # Q = H where W 1 = 0, otherwise I
+        one = np.ones(Psi.n)
+        mean = one / Psi.n if _vanish(W) else 0 * one
+        P, Q = W, LowRank(-mean, one, one)
     M = Q.T @ _dot(Psi, P, Phi)
+
+    def quotient(U, Theta):              # the weights of A (A + λI)⁻¹ ΘU
+        return P @ _solved(A, M, Q.T @ _dot(Psi, U, Theta), lam)
+
     if isinstance(f, RKHSOperator):
-        _one_space(A.k, f.k, "f")
-        U, V = (f.weights.U, f.weights.V) if _thin(f.weights) else (
-            np.asarray(f.weights), None)
-        c = P @ _solved(M, Q.T @ _dot(Psi, U, f.Phi), lam, P is Q)
-        W = c if V is None else LowRank(c, V)
-        return (f - _operator(Phi, W, f.Psi)) / lam
-    values = Psi.sample(as_function(f, "f", A.k))
-    c = P @ _solved(M, Q.T @ values, lam, P is Q)
-    Phi = f.features if _same_points(f.points, A.X) else Phi
-    return (f - Phi @ c) / lam
+        _as_operator(f, "f", k=A.k)
+        c = _left(lambda U: quotient(U, f.Phi), f.weights)
+        return (f - _operator(Phi, c, f.Psi)) / lam
+    c = quotient(as_function(f, "f", A.k).weights, f.features)
+    return (f - (f.features if _same(f.points, A.X) else Phi) @ c) / lam
