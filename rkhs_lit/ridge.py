@@ -4,20 +4,19 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 3901ef2dda412834
+# Cells: 38af94d41917eabe
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
-from scipy.linalg import cho_solve, eigvalsh_tridiagonal, solve_triangular
-from scipy.linalg.lapack import (dormqr, dpocon, dposv, dpotrf, dptsv,
-                                 dsytrd, dsytrd_lwork)
+from scipy.linalg import cho_solve, solve_triangular, solveh_banded
+from scipy.linalg.lapack import dormqr, dpocon, dposv, dpotrf, dsytrd
 
 import rkhs_lit.conventions as check
-from rkhs_lit.conventions import as_sequence
+from rkhs_lit.conventions import as_points
 from rkhs_lit.kernels import Gaussian, Kernel, squared_distances
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
@@ -30,9 +29,8 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
     Parameters
     ----------
     kernel : Kernel
-        Positive definite, on any kind of points.
     X : sequence of n points
-        May repeat points.
+        Of any kind, also repeated.
     y : (n,) array
     lam : float
         The penalty λ > 0, not divided or multiplied by n: scikit-learn's
@@ -49,50 +47,35 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
     array([2.])
     """
     Phi = Features(kernel, X)
-    y = check.vector(y, "y", len(Phi))
+    y = check.vector(y, "y", Phi.n)
     alpha = cho_solve(ridge_factor(Phi.gram(), lam), y)
-    return Phi @ check.finite(alpha, "y")
+    if not np.isfinite(alpha).all():
+        raise ValueError("y gave weights that are not finite")
+    return Phi @ alpha
 
 
 # %% [3] Fine print
-_EPS = np.finfo(float).eps
+_EPS = float(np.finfo(float).eps)
 
 
-def _visible(K, lam, name, kernel):
-    """K, λ and a bound of all eigenvalues of K, if λ is not below the
-    rounding errors of K (:prf:ref:`prop-ridge-rounding`)."""
-    K = check.real_array(K, "K", 2)
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(f"K must be square, got shape {K.shape}")
-    lam = check.positive(lam, name, " (for the limit 0 see interpolate)")
-    with np.errstate(over="ignore"):
-        size = float(check.finite(np.abs(K).sum(axis=1).max(), kernel))
-    if lam < _EPS * size:
-        raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
-                         "it is lost in the rounding errors of the Gram "
-                         f"matrix, got {lam:.3g}")
-    return K, lam, size
-
-
-def _check_least(least, lam, size, name, kernel):
-    """Refuse a negative eigenvalue of K, and warn if rounding may move
-    the least one of K + λI by as much as it is."""
-    if least < -1e-8 * size:
-        raise ValueError(f"{kernel} must be positive definite, but its "
-                         f"Gram matrix K has the eigenvalue {least:.6g}")
-    check.certain(lam + max(least, 0.0), 64 * _EPS * size, "the least "
-                  f"eigenvalue of the Gram matrix plus {name} I")
-
-
-# %% [4] Fine print
 def ridge_factor(K, lam: float, name: str = "lam",
                  kernel: str = "kernel") -> tuple[np.ndarray, bool]:
     """The Cholesky factor of K + λI for ``scipy.linalg.cho_solve``, where
     λ is visible beside rounding (:prf:ref:`prop-ridge-rounding`). Of the
     Gram matrix K the lower half is read; errors use these names."""
-    K, lam, size = _visible(K, lam, name, kernel)
-    small = 1e-8 * size
-    for shift in [small, lam] if lam > small > 0 else [lam]:
+    K = as_points(K, "K")
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"K must be square, got shape {K.shape}")
+    with np.errstate(over="ignore"):
+        size = float(np.abs(K).sum(axis=1).max())     # of eigenvalues
+    least = max(_EPS * size, check.TINY)
+    if not (isinstance(lam, Real) and least <= lam <= check.MAX - size):
+        raise ValueError(f"{name} must be at least {least:.3g} and finite, "
+                         f"or it is lost in the rounding errors of {kernel}"
+                         " (for the limit 0 see interpolate)")
+
+    lam, flaw = float(lam), 1e-8 * size
+    for shift in [flaw, lam] if lam > flaw > 0 else [lam]:
         A = np.array(K, order="F")
         A.flat[::len(A) + 1] += shift
         L, failed = dpotrf(A, lower=1, overwrite_a=1)
@@ -103,39 +86,54 @@ def ridge_factor(K, lam: float, name: str = "lam",
             raise ValueError(f"{name} must be larger, or {kernel} is not "
                              "positive definite: the Gram matrix K plus "
                              f"{lam:.3g} I is singular up to rounding")
-    least, _ = dpocon(L, size + lam, uplo="L")        # over size + λ
-    check.certain(least * (size + lam), 64 * _EPS * size, "the least "
-                  f"eigenvalue of the Gram matrix plus {name} I")
+
+    mu = dpocon(L, size + lam, uplo="L")[0] * (size + lam)
+    if mu <= 64 * _EPS * size:
+        check.certain(mu, 64 * _EPS * size, "the least eigenvalue of the "
+                      f"Gram matrix plus {name} I")
     return L, True
 
 
 def ridge_spectrum(K, lam: float, name: str = "lam",
                    kernel: str = "kernel") -> tuple[np.ndarray, ...]:
     """d and U with K = U diag(d) U', for penalties of at least λ, which
-    is visible beside rounding (:prf:ref:`prop-ridge-rounding`)."""
-    K, lam, size = _visible(K, lam, name, kernel)
+    is visible beside rounding (:prf:ref:`prop-ridge-rounding`); as in
+    `ridge_factor`, but d_j > -1e-8 ‖K‖ counts as zero for any λ."""
+    K, lam = check.real_array(K, "K", 2), check.positive(lam, name)
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"K must be square, got shape {K.shape}")
+    with np.errstate(over="ignore"):
+        size = check.finite(np.abs(K).sum(axis=1).max(), kernel)
+    if lam < _EPS * size:
+        raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
+                         f"it is lost in the rounding errors of {kernel}")
     d, U = np.linalg.eigh(K)
-    _check_least(d[0], lam, size, name, kernel)
-    return np.maximum(d, 0.0), U
+    if d[0] < -1e-8 * size:
+        raise ValueError(f"{kernel} must be positive definite, but its "
+                         f"Gram matrix K has the eigenvalue {d[0]:.6g}")
+    d = np.maximum(d, 0.0)
+    check.certain(d[0] + lam, 64 * _EPS * size, "the least eigenvalue of "
+                  f"the Gram matrix plus {name} I")
+    return d, U
 
 
-# %% [5] Fine print
+# %% [4] Fine print
 def _indices(index, n, name):
-    listed = np.iterable(index) and not isinstance(index, dict)
-    index = [*np.atleast_1d(check.plain_array(index, name))] if listed else (
-        [None])
-    if not all(isinstance(i, Integral) and 0 <= i < n for i in index):
+    empty = np.array_equal(index, [])
+    index = np.empty(0) if empty else check.vector(index, name)
+    if not np.isin(index, np.arange(n)).all():
         raise ValueError(f"{name} must be lists of whole numbers from 0 to "
                          f"{n - 1}, the indices of points")
-    return np.array(index, dtype=int)
+    return index.astype(int)
 
 
-def _partition(folds, n, held=()):
-    folds = folds if np.iterable(folds) else ()
-    folds = tuple(_indices(F, n, "folds") for F in folds)
+def _partition(folds, n, held=(), least=1):
+    folds = tuple(_indices(F, n, "folds")
+                  for F in check.as_sequence(folds, "folds"))
     used = np.sort(np.concatenate([*folds, held]))
-    if not np.array_equal(used, np.arange(n)) or not all(map(len, folds)):
-        raise ValueError("folds must be lists of indices, none empty, that "
+    if len(folds) < least or not (np.array_equal(used, np.arange(n))
+                                  and all(map(len, folds))):
+        raise ValueError(f"folds must be at least {least}, none empty, and "
                          "have each point once, but no point of the test")
     return folds
 
@@ -158,18 +156,13 @@ def split_folds(n: int, folds, test=0, rng=None) -> tuple:
             counted and test and not drawn):
         raise ValueError(f"test must leave at least 2 of {n} points, name "
                          "none twice, and be a list where folds are")
-    if not drawn:
-        if len(parts := _partition(folds, n, held)) < 2:
-            raise ValueError("folds must be at least 2")
-        return parts, held
-    m = check.whole(folds, "folds", 2)
-    if m > len(rest):
-        raise ValueError(f"folds must be at most the {len(rest)} training "
-                         f"points, got {m}")
-    return tuple(np.array_split(rest, m)), held
+    if drawn:
+        m = min(check.whole(folds, "folds", 2), n + 1)
+        folds = np.array_split(rest, m)
+    return _partition(folds, n, held, 2), held
 
 
-# %% [6] A linear smoother
+# %% [5] A linear smoother
 def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     """The symmetric (n, n) matrix S = K (K + λI)⁻¹ that turns data into
     fitted values: ``S @ y`` are those of ``ridge(kernel, X, y, lam)`` at X
@@ -186,7 +179,7 @@ def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     return (U * (d / (d + lam))) @ U.T
 
 
-# %% [7] How many parameters does it have?
+# %% [6] How many parameters does it have?
 def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     """The trace Σ d_j / (d_j + λ) of the smoother matrix of `ridge`,
     between 0 and n (:prf:ref:`def-ridge-df`).
@@ -201,7 +194,7 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     return float(np.sum(d / (d + lam)))
 
 
-# %% [8] Every $\lambda$ from one eigendecomposition
+# %% [7] Every $\lambda$ from one eigendecomposition
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgePath(check.Record):
     """Ridge fits for many penalties (:prf:ref:`prop-ridge-smoother`).
@@ -228,9 +221,7 @@ class RidgePath(check.Record):
     norms: np.ndarray
 
     def __post_init__(self):
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
+        self.__setstate__(vars(self))              # arrays are read-only
 
     def __repr__(self):
         return (f"RidgePath({self.kernel}, n={len(self.points)}, "
@@ -247,11 +238,9 @@ class RidgePath(check.Record):
     def __call__(self, T) -> np.ndarray:
         """The values of all fits at the points T, an (L, m) array."""
         Phi = Features(self.kernel, self.points)
-        Psi = Features(self.kernel, T, "T")
-        return check.finite(Psi.dot(self.weights.T, Phi), "kernel").T
+        return Features(self.kernel, T, "T").dot(self.weights.T, Phi).T
 
 
-# %% [9] Every $\lambda$ from one eigendecomposition
 def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     """Kernel ridge regression for many penalties, from one
     eigendecomposition (:prf:ref:`prop-ridge-smoother`).
@@ -271,7 +260,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
            [0.75, 1.5 ]])
     """
     Phi, lams = Features(kernel, X), check.positives(lams, "lams")
-    y = check.vector(y, "y", len(Phi))
+    y = check.vector(y, "y", Phi.n)
     d, U = ridge_spectrum(Phi.gram(), lams.min(), "lams")
     lam = lams[:, None]
     c = lam / (d + lam)                      # the eigenvalues of R_λ
@@ -281,17 +270,18 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
         alpha, left_out = r / lam, r / (c @ (U**2).T)
         norms = np.hypot.reduce(np.sqrt(d) * (z / (d + lam)), axis=1,
                                 initial=0.0)
-    for values in (r, alpha, left_out, norms):
+    for values in (alpha, left_out, norms):
         check.finite(values, "y")
     return RidgePath(kernel, Phi.points, lams, alpha, r, left_out,
                      np.sum(d / (d + lam), axis=1), norms)
 
 
-# %% [10] Leaving points out without fitting again
+# %% [8] Leaving points out without fitting again
 def _left_out(y, U, c, folds, name="lams"):
     """The errors e_F = R_FF⁻¹ r_F of all folds, where R = U diag(c) U'."""
-    r, W = U @ (c * (U.T @ y)), U * np.sqrt(c)
-    e = np.empty(len(y))
+    r, W, e = U @ (c * (U.T @ y)), U * np.sqrt(c), np.empty(len(y))
+    if len(folds) == len(y):                 # numbers R_ii
+        return r / np.sum(W**2, axis=1)
     for F in folds:
         _, e[F], failed = dposv(W[F] @ W[F].T, r[F])
         if failed:
@@ -311,7 +301,7 @@ def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
         Every point is in one fold.
     """
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
-    y, folds = check.vector(y, "y", len(Phi)), _partition(folds, len(Phi))
+    y, folds = check.vector(y, "y", Phi.n), _partition(folds, Phi.n)
     d, U = ridge_spectrum(Phi.gram(), lam)
     with np.errstate(over="ignore", invalid="ignore"):
         e = _left_out(y, U, lam / (d + lam), folds, "lam")
@@ -330,19 +320,17 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     array([3., 5.])
     """
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
-    y = check.vector(y, "y", len(Phi))
+    y = check.vector(y, "y", Phi.n)
     d, U = ridge_spectrum(Phi.gram(), lam)
     c = lam / (d + lam)                      # the eigenvalues of R_λ
     with np.errstate(over="ignore", invalid="ignore"):
         return check.finite(U @ (c * (U.T @ y)) / (U**2 @ c), "y")
 
 
-# %% [11] Choosing $\lambda$ and the width
+# %% [9] Choosing $\lambda$ and the width
 def _all_weights(K, y, lams):
     """The weights (K + λI)⁻¹ y, a column for each λ, by K = QTQ'."""
-    K, lam, size = _visible(K, lams.min(), "lams", "kernel")
-    work, _ = dsytrd_lwork(len(K), lower=1)
-    A, d, e, tau, _ = dsytrd(K, lower=1, lwork=int(work))
+    A, d, e, tau, _ = dsytrd(K, lower=1, lwork=64 * len(K))
 
     def turned(B, how):                      # Q'B ("T") or QB ("N")
         B = np.array(B, order="F")           # its first row stays
@@ -350,22 +338,16 @@ def _all_weights(K, y, lams):
                        64 * B.shape[1] + 4160)[0]
         return B
 
-    least = size and size * eigvalsh_tridiagonal(
-        d / size, e / size, select="i", select_range=(0, 0))[0]
-    _check_least(least, lam, size, "lams", "kernel")
-    b = turned(y[:, None], "T")
-    W = np.empty((len(K), len(lams)))
-    for j, lam in enumerate(lams):           # (T + λI) w = Q'y
-        _, _, W[:, j:j + 1], failed = dptsv(d + lam, e, b)
-        if failed:
-            raise ValueError("lams must be larger: the Gram matrix plus "
-                             f"{lam:.3g} I is singular up to rounding")
-    return turned(W, "N")
+    b, e = turned(y[:, None], "T"), np.append(e, 0.0)
+    W = [solveh_banded(np.array([d + lam, e]), b, lower=True,
+                       check_finite=False) for lam in lams]
+    return turned(np.hstack(W), "N")         # of (T + λI) w = Q'y
 
 
-# %% [12] Choosing $\lambda$ and the width
+# %% [10] Choosing $\lambda$ and the width
 def _errors_again(K, y, lams, folds):
     """Sums of squared errors, one fit of all λ for each fold."""
+    ridge_factor(K, lams.min(), "lams")      # so blocks of K are safe, too
     total = np.zeros(len(lams))
     for F in folds:
         rest = np.setdiff1d(np.arange(len(y)), F)
@@ -377,15 +359,11 @@ def _errors_again(K, y, lams, folds):
 def _errors_at_once(K, y, lams, folds):
     """The same, from the eigendecomposition of the whole."""
     d, U = ridge_spectrum(K, lams.min(), "lams")
-    c = lams[:, None] / (d + lams[:, None])
-    if len(folds) == len(y):
-        left_out = ((c * (U.T @ y)) @ U.T) / (c @ (U**2).T)
-    else:
-        left_out = np.array([_left_out(y, U, row, folds) for row in c])
-    return np.sum(left_out**2, axis=1)
+    return np.array([np.sum(_left_out(y, U, lam / (d + lam), folds) ** 2)
+                     for lam in lams])
 
 
-# %% [13] Choosing $\lambda$ and the width
+# %% [11] Choosing $\lambda$ and the width
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation(check.Record):
     """What cross-validation found (:prf:ref:`alg-ridge-cv`).
@@ -397,7 +375,9 @@ class CrossValidation(check.Record):
     kernels : tuple of q kernels
     lams : (L,) array
     errors : (q, L) array
-        The mean squared error at training points left out.
+        The mean squared error at training points left out; for folds
+        of one size, the mean over folds of scikit-learn's
+        ``GridSearchCV``.
     kernel, lam, function : Kernel, float, RKHSFunction
         The chosen ones, and the fit of the whole training set with both.
     test_error : float or None
@@ -417,16 +397,13 @@ class CrossValidation(check.Record):
     folds: tuple
 
     def __post_init__(self):
-        for array in (self.lams, self.errors, self.train, self.test,
-                      *self.folds):
-            array.setflags(write=False)
+        self.__setstate__(vars(self))              # arrays are read-only
 
     def __repr__(self):
         return (f"CrossValidation({self.kernel}, lam={self.lam:.6g}, "
                 f"error={self.errors.min():.6g})")
 
 
-# %% [14] Choosing $\lambda$ and the width
 def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                    folds=5, test=0, rng=None) -> CrossValidation:
     """Choose a kernel and a penalty by cross-validation, and measure
@@ -444,12 +421,6 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
     rng : seed or numpy.random.Generator, optional
         To draw folds and test set.
 
-    Returns
-    -------
-    CrossValidation
-        Its errors are means over all points left out; for folds of one
-        size, the means over folds of scikit-learn's ``GridSearchCV``.
-
     Examples
     --------
     >>> x = np.arange(20.0)
@@ -463,10 +434,8 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
         raise ValueError("kernels must hold at least one kernel")
     Phi = Features(kernels[0], X, "X", "kernels")
     maps = [Features(k, Phi, "X", "kernels") for k in kernels]
-    y, lams = check.vector(y, "y", len(Phi)), check.positives(lams, "lams")
-    folds, test = split_folds(len(y), folds, test, rng)
-    if len(folds) < 2:
-        raise ValueError("folds must be at least 2")
+    y, lams = check.vector(y, "y", Phi.n), check.positives(lams, "lams")
+    folds, test = split_folds(Phi.n, folds, test, rng)
 
     train = np.sort(np.concatenate(folds))
     inside = [np.searchsorted(train, F) for F in folds]
@@ -485,11 +454,13 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                            test_error, train, test, folds)
 
 
-# %% [15] The Bayesian view
+# %% [12] The Bayesian view
 def gp_posterior(kernel: Kernel, X, y, noise: float,
                  T) -> tuple[np.ndarray, np.ndarray]:
-    """The mean and the covariance of a Gaussian process at points T,
-    given noisy values at X (:prf:ref:`thm-gp-posterior`).
+    """The mean and the covariance of a Gaussian process f at points T,
+    given noisy values at X (:prf:ref:`thm-gp-posterior`). The mean is
+    that of ``ridge(kernel, X, y, noise)``; for the covariance of new
+    observations add `noise` to the diagonal.
 
     Parameters
     ----------
@@ -500,23 +471,14 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
         of scikit-learn's ``GaussianProcessRegressor``.
     T : sequence of m points
 
-    Returns
-    -------
-    mean : (m,) array
-        The values of ``ridge(kernel, X, y, noise)`` at T.
-    covariance : (m, m) array
-        Of f(T); for new observations add `noise` to the diagonal.
-
     Examples
     --------
-    >>> mean, covariance = gp_posterior(Gaussian(1.0), [0.0], [2.0], 1.0,
-    ...                                 [0.0, 100.0])
-    >>> mean, covariance
+    >>> gp_posterior(Gaussian(1.0), [0.0], [2.0], 1.0, [0.0, 100.0])
     (array([1., 0.]), array([[0.5, 0. ],
            [0. , 1. ]]))
     """
     Phi, Psi = Features(kernel, X), Features(kernel, T, "T")
-    y = check.vector(y, "y", len(Phi))
+    y = check.vector(y, "y", Phi.n)
     K_tx, K_tt = Psi.gram(Phi), Psi.gram()
     L, _ = factor = ridge_factor(Phi.gram(), noise, "noise")
     V = solve_triangular(L, K_tx.T, lower=True)
@@ -532,7 +494,7 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     return mean, covariance
 
 
-# %% [16] Choosing parameters by the evidence
+# %% [13] Choosing parameters by the evidence
 def gaussian_derivative(X, sigma: float) -> np.ndarray:
     """The derivative exp(-q/2) q / σ, q = ‖x_i - x_j‖² / σ², of the
     Gaussian Gram matrix with respect to its width, for
@@ -563,13 +525,8 @@ def log_marginal_likelihood(kernel: Kernel, X, y, noise: float, *,
         Derivatives of the Gram matrix with respect to parameters of the
         kernel, such as `gaussian_derivative`.
     return_gradient : bool
-
-    Returns
-    -------
-    value : float
-    gradient : (1 + p,) array
-        Only with ``return_gradient=True``: the derivative with respect
-        to `noise`, and one for each of the p `derivatives`.
+        Return also a (1 + p,) array: the derivative with respect to
+        `noise`, and one for each of the p `derivatives`.
 
     Examples
     --------
@@ -577,25 +534,23 @@ def log_marginal_likelihood(kernel: Kernel, X, y, noise: float, *,
     -1.265512
     """
     Phi = Features(kernel, X)
-    n, y = len(Phi), check.vector(y, "y", len(Phi))
-    check.flag(return_gradient, "return_gradient")
+    n, y = Phi.n, check.vector(y, "y", Phi.n)
     if not isinstance(derivatives, (list, tuple, np.ndarray)):
         derivatives = [derivatives]
     slopes = [check.real_array(D, "derivatives", 2) for D in derivatives]
     for D in slopes:
-        if D.shape != (n, n) or not np.allclose(
-                D, D.T, rtol=1e-8, atol=1e-8 * np.abs(D).max()):
+        if D.shape != (n, n) or (
+                np.abs(D - D.T).max() > 1e-8 * np.abs(D).max()):
             raise ValueError(f"derivatives must be symmetric ({n}, {n}) "
                              f"arrays, got shape {D.shape}")
-    if slopes and not return_gradient:
+    if not check.flag(return_gradient, "return_gradient") and slopes:
         raise ValueError("derivatives are for return_gradient=True")
 
     L, _ = factor = ridge_factor(Phi.gram(), noise, "noise")
     with np.errstate(over="ignore", invalid="ignore"):
         alpha = cho_solve(factor, y)
-        half = solve_triangular(L, y, lower=True)
         value = float(check.finite(
-            -half @ half / 2 - np.log(L.diagonal()).sum()
+            -y @ alpha / 2 - np.log(L.diagonal()).sum()
             - n / 2 * np.log(2 * np.pi), "y"))
         if not return_gradient:
             return value
