@@ -229,7 +229,7 @@ KINDS = {
     "tolerance": "tol tolerance.value",
     "whole": "degree n_components n_features n_permutations max_rank max_points m n r j "
     "max_steps dim rank memory p split held_out n_points whole.value",
-    "flag": "centred off_diagonal squares unbiased offset paired normalise return_pivots return_gradient "
+    "flag": "centred unbiased offset paired normalise return_pivots return_gradient "
     "flag.value",
     "choice": "method direction solver estimate loss Loss.name choice.value",
     "rng": "rng",
@@ -244,11 +244,11 @@ KINDS = {
     "FourierKernel:series.coefficients",
     "grid": "lams epsilons positives.values",
     "masses": "eigenvalues Taylor.coefficients FourierKernel.coefficients",
-    "bounds": "less lower upper solve_qp.b solve_qp.c",
+    "bounds": "lower upper solve_qp.b solve_qp.c",
     "folds": "folds",
     "rows": "test",
     "document": "document text",
-    "free": "name kernel_name why wanted low high seen columns rows options size least "
+    "free": "less name kernel_name why wanted low high seen columns rows options size least "
     "ndim at_least infinite zero definite error vector.n certain.value frozen.array "
     "plain_array.values same_columns.X same_columns.Y "
     "ridge_factor.kernel ridge_spectrum.kernel kernel_sum_rule.eps kernel_chain_rule.eps",
@@ -289,10 +289,6 @@ KNOWN = [
     ("large", "Polynomial.c regularised_risk.lam"),
     ("none", "squared_distances.Y Features.joined.other"),
     (
-        "none object text dict one nan list array",
-        "tile_sums.off_diagonal tile_sums.squares",
-    ),
-    (
         "none object text dict nan inf minus_inf huge none_inside text_inside "
         "list_inside complex texts masked sparse empty scalar no_rows short table",
         "posterior_weights.w posterior_weights.phi",
@@ -312,7 +308,6 @@ KNOWN = [
     ("array masked", "FourierKernel.degree"),
     ("tiny", "Matern.nu"),
     ("list_inside", "preimage.start"),
-    ("none object text dict nan complex texts masked empty three", "tile_sums.less"),
     ("none object text dict number array function kind indefinite", "one_point.kernel"),
     (
         "none object text dict nan inf minus_inf huge none_inside text_inside "
