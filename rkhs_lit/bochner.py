@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: dc268b330a40f0c4
+# Cells: 13df9889f521e2de
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -318,9 +318,12 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     >>> pivoted_cholesky(Gaussian(1.0), [0.0, 5.0, 0.0]).shape
     (3, 2)
     """
-    Phi, tol = Features(kernel, X), check.tolerance(tol, zero=True)
-    n, d, P = len(Phi), Phi.diag(), []       # d: the diagonal of R = K
-    return_pivots = check.flag(return_pivots, "return_pivots")
+    Phi = Features(kernel, X)
+    n, d, P = Phi.n, Phi.diag(), []          # d: the diagonal of R = K
+    tol = check.number(tol, "tol", "a number from 0 to less than 1", 0.0,
+                       1 - 2.0**-53)
+    if return_pivots is not False:
+        return_pivots = check.flag(return_pivots, "return_pivots")
     max_rank = n if max_rank is None else min(
         n, check.whole(max_rank, "max_rank", 1))
     with np.errstate(over="ignore"):

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b481b7ec63a8e5cd
+# Cells: cc002c472ec12c3a
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -23,14 +23,16 @@ import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import is_constant
-from rkhs_lit.kernels import Gaussian, Kernel, reduce_tiles
-from rkhs_lit.mean_embedding import GaussianEmbedding, embedding_distance
-from rkhs_lit.mmd import PermutationTest, moved, permutation_pvalue
+from rkhs_lit.kernels import TILE, Gaussian, Kernel, reduce_tiles
+from rkhs_lit.mean_embedding import (GaussianEmbedding, embedding_distance,
+                                     moved)
+from rkhs_lit.mmd import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import Features, paired
 from rkhs_lit.pca import centre
 
 
 # %% [2] The biased estimate
+@np.errstate(over="ignore", invalid="ignore")
 def hsic_biased(K, L) -> float | Fraction:
     """The estimate tr(K H L H) / n² of HSIC from two Gram matrices, not
     negative (:prf:ref:`thm-hsic-biased`).
@@ -46,25 +48,22 @@ def hsic_biased(K, L) -> float | Fraction:
     >>> hsic_biased(np.eye(2), np.eye(2))
     0.25
     """
-    K, L, unit = _gram_pair(K, L)
+    K, L, tops = _gram_pair(K, L)
     n, K1, L1 = len(K), K.sum(axis=1), L.sum(axis=1)
     S, T, U = np.vdot(K, L), K1 @ L1, K1.sum() * L1.sum()
     value = (S - 2 * T / n + U / n**2) / n**2
-    return _estimate(value, K, L, unit, square=True)
+    return _estimate(value, K, L, tops, square=True)
 
 
 # %% [3] Unbiased, by counting
+@np.errstate(over="ignore", invalid="ignore")
 def hsic_unbiased(K, L) -> float | Fraction:
-    """Unbiased estimate of HSIC from two Gram matrices, in O(n²): the
-    average over all tuples of distinct indices
+    """Unbiased estimate of HSIC from two Gram matrices as in `hsic_biased`,
+    n >= 4: the average over all tuples of distinct indices, in O(n²)
     (:prf:ref:`thm-hsic-unbiased`).
 
     Often negative for independent variables, because its mean is then 0.
-
-    Parameters
-    ----------
-    K, L : (n, n) arrays
-        As in `hsic_biased`, n >= 4; their diagonals are not used.
+    The diagonals of K and L are not used.
 
     Examples
     --------
@@ -72,12 +71,12 @@ def hsic_unbiased(K, L) -> float | Fraction:
     >>> hsic_unbiased(K, K)
     Fraction(2, 3)
     """
-    K, L, unit = _gram_pair(K, L, at_least=4)
+    K, L, tops = _gram_pair(K, L, at_least=4)
     n, K0, L0 = len(K), *(M - np.diag(M.diagonal()) for M in (K, L))
     K1, L1 = K0.sum(axis=1), L0.sum(axis=1)
     S, T, U = np.vdot(K0, L0), K1 @ L1, K1.sum() * L1.sum()
     value = (S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2))) / (n * (n - 3))
-    return _estimate(value, K, L, unit)
+    return _estimate(value, K, L, tops)
 
 
 # %% [4] Fine print
@@ -85,32 +84,25 @@ FEW = slice(32)
 
 
 def _gram_pair(K, L, at_least=1):
-    """Two Gram matrices in units of powers of two, less a constant each,
-    and the product of the units; fractions stay as they are."""
+    """Two Gram matrices, less a constant each, and their largest entries;
+    fractions stay as they are."""
     exact = all(isinstance(M, np.ndarray) and M.dtype == object and M.size
                 and all(isinstance(v, Rational) for v in M.flat)
                 for M in (K, L))
-    pair, unit, slack = [], 1, 0 if exact else 1e-8
-    for M, name in ((K, "K"), (L, "L")):
-        if exact:
-            M = np.vectorize(Fraction, otypes=[object])(M)
-        else:
-            M = check.real_array(M, name, 2)
-            size = math.frexp(np.abs(M).max())[1]
-            size = 2.0 ** min(max(size, -1000), 1000)
-            M, unit = M / size, unit * size
-        if M.shape != (len(M),) * 2 or np.any(abs(M - M.T) > slack):
+    pair = [np.vectorize(Fraction, otypes=[object])(M) if exact
+            else check.real_array(M, name, 2)
+            for M, name in ((K, "K"), (L, "L"))]
+    tops = [np.abs(M).max() for M in pair]
+    for M, top, name in zip(pair, tops, "KL"):
+        if M.shape != M.T.shape or np.any(
+                abs(M - M.T) > (0 if exact else 1e-8 * top)):
             raise ValueError(f"{name} must be square and symmetric, as a "
                              f"Gram matrix is, got shape {M.shape}")
-        pair.append(M if exact else M - np.median(M[FEW, FEW]))
-    K, L = pair
-    if len(L) != len(K):
-        raise ValueError(f"L must have the shape of K, {K.shape}, got "
-                         f"{L.shape}")
-    if len(K) < at_least:
-        raise ValueError(f"K must belong to at least {at_least} points, "
-                         f"got {len(K)}")
-    return K, L, unit
+        if M.shape != pair[0].shape or len(M) < at_least:
+            raise ValueError(f"{name} must belong to the same points as K, "
+                             f"at least {at_least}, got shape {M.shape}")
+    K, L = (M if exact else M - np.median(M[FEW, FEW]) for M in pair)
+    return K, L, tops
 
 
 # %% [5] Fine print
@@ -126,17 +118,17 @@ def _square(value, scale, names="K and L"):
     return np.maximum(value, 0)
 
 
-def _estimate(value, K, L, unit, *, square=False):
-    """The value in units of the matrices, with a warning if rounding
-    leaves it in doubt."""
+def _estimate(value, K, L, tops, *, square=False):
+    """The value, with a warning if rounding leaves it in doubt."""
     if isinstance(value, Fraction):
         return _square(value, 0) if square else value
     p, q = (abs(M.trace() / len(M) - M.mean()) for M in (K, L))
     r, s = (np.abs(M.mean(axis=1)).max() for M in (K, L))
-    scale = p + q + r * s if K.any() and L.any() else 0.0
-    value = float(_square(value, scale) if square else value) * unit
-    return check.certain(check.finite(value, "K and L"),
-                         ROUNDING * scale * unit, "HSIC", p * q * unit)
+    scale = tops[0] * q + tops[1] * p + r * s
+    if not (K.any() and L.any()):
+        scale = 0.0                                   # a constant matrix
+    value = float(_square(value, scale) if square else value)
+    return check.certain(value, ROUNDING * scale, "HSIC of K and L", p * q)
 
 
 # %% [6] Fine print
@@ -146,16 +138,15 @@ def _whitened(X):
     if X.shape[1] < 2 or len(X) <= X.shape[1]:
         raise ValueError("X must have at least two columns and more rows "
                          f"than columns, got shape {X.shape}")
-    size = np.abs(X).max(axis=0)
-    X = X / np.where(size > 0, size, 1.0)
-    X = X - X.mean(axis=0)
-    spread = np.abs(X).max(axis=0)          # less is rounding of the mean
-    X, size = X / np.maximum(spread, 1e-13), size * spread
-    lam, V = eigh(X.T @ X / len(X))
-    if lam[0] <= 1e-13 * lam[-1] or spread.min() <= 1e-13:
+    Z = X - X.mean(axis=0)
+    size = np.abs(Z).max(axis=0)
+    lost = size <= 1e-13 * np.abs(X).max(axis=0)   # rounding of the mean
+    Z = Z / np.where(lost, 1.0, size)
+    lam, V = eigh(Z.T @ Z / len(Z))
+    if lost.any() or lam[0] <= 1e-13 * lam[-1]:
         raise ValueError("X must have an invertible covariance matrix")
     root = np.sqrt(lam)
-    return X @ (V / root), (V / root).T / size, size[:, None] * (V * root)
+    return Z @ (V / root), (V / root).T / size, size[:, None] * (V * root)
 
 
 def _directions(start, forth):
@@ -164,12 +155,10 @@ def _directions(start, forth):
     if A.shape != (2, len(forth)):
         raise ValueError(f"start must have shape (2, {len(forth)}), got "
                          f"{A.shape}")
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         W = A @ forth
-        size = np.abs(W).max(axis=1, keepdims=True)
-        W = W / np.where(size > 0, size, 1.0)
-    if not (0 < size.min() and size.max() < np.inf
-            and np.linalg.matrix_rank(W, tol=1e-8) == 2):
+        W = W / np.abs(W).max(axis=1, keepdims=True)
+    if not np.isfinite(W).all() or np.linalg.matrix_rank(W, 1e-8) < 2:
         raise ValueError("start must have two rows that are not parallel")
     return W / np.linalg.norm(W, axis=1, keepdims=True)
 
@@ -197,14 +186,13 @@ def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
     for name, kernel in (("k", k), ("l", l)):
         if not isinstance(kernel, Gaussian):
             raise ValueError(f"{name} must be Gaussian, got {kernel}")
-    d = len(as_points(covariance, "covariance"))
-    unit, zero = Gaussian(1.0), np.zeros(d)
+    zero = np.zeros(len(as_points(covariance, "covariance")))
+    unit = Gaussian(1.0)
     S = GaussianEmbedding(unit, zero, covariance).covariance     # checked
-    split = check.whole(split, "split", 1)
-    if split >= d:
-        raise ValueError(f"split must leave a coordinate for Y: less than "
-                         f"{d}, got {split}")
-    first = np.arange(d) < split
+    if check.whole(split, "split", 1) >= len(S):
+        raise ValueError("split must leave a coordinate for Y: less than "
+                         f"{len(S)}, got {split}")
+    first = np.arange(len(S)) < split
     widths = np.where(first, k.sigma, l.sigma)
     with np.errstate(over="ignore"):
         S = S / widths / widths[:, None]
@@ -215,11 +203,10 @@ def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
 
 # %% [8] As many pairs as you like
 def tile_sums(Phi: Features, Psi: Features, *,
-              less: tuple[float, float] = (0.0, 0.0),
-              off_diagonal: bool = False,
-              squares: bool = False) -> tuple:
-    """The row sums of K = Φ*Φ - c and of L = Ψ*Ψ - d and the sum of K∘L, a
-    tile at a time: all that HSIC needs (:prf:ref:`thm-hsic-unbiased`).
+              less: tuple[float, float] = (0.0, 0.0)) -> tuple:
+    """All that HSIC needs of K = Φ*Φ - c and of L = Ψ*Ψ - d
+    (:prf:ref:`thm-hsic-unbiased`): for each its diagonal, its row sums and
+    the sum of its squares, and the sum of K∘L; in tiles if n is large.
 
     Parameters
     ----------
@@ -228,39 +215,36 @@ def tile_sums(Phi: Features, Psi: Features, *,
     less : two numbers
         The constants c and d, which HSIC does not see. Without what all
         entries have in common the sums keep more digits.
-    off_diagonal : bool
-        Whether the diagonals are left out.
-    squares : bool
-        Whether to add the sums of K∘K and of L∘L.
 
     Examples
     --------
     >>> from rkhs_lit.kernels import Linear
     >>> Phi, Psi = paired(Linear(), Linear(), [1.0, 2.0], [1.0, -1.0])
-    >>> tile_sums(Phi, Psi)
-    (array([3., 6.]), array([0., 0.]), 1.0)
+    >>> (diagonal, K1, squares), _, S = tile_sums(Phi, Psi)
+    >>> diagonal, K1, squares, S
+    (array([1., 4.]), array([3., 6.]), 25.0, 1.0)
     """
     if not (isinstance(Phi, Features) and isinstance(Psi, Features)
-            and len(Phi) == len(Psi)):
+            and Phi.n == Psi.n):
         raise ValueError("Phi and Psi must be Features of as many points")
+    n, (c, d) = Phi.n, less
+    if n <= TILE:
+        K, L = Phi.gram() - c, Psi.gram() - d
+        sums = [(M.diagonal().copy(), M.sum(axis=1), float(np.vdot(M, M)))
+                for M in (K, L)]
+        return *sums, float(np.vdot(K, L))
 
     def visit(total, i, j):
-        K, L = (F.gram(None, i, j) - c for F, c in zip((Phi, Psi), less))
-        if off_diagonal and i == j:
-            np.fill_diagonal(K, 0.0)
-            np.fill_diagonal(L, 0.0)
-        for row, M in enumerate((K, L)):
-            total[row, i] += M.sum(axis=1)
-            if i != j:
-                total[row, j] += M.sum(axis=0)
-        products = [(K, L), (K, K), (L, L)][:rows - 2]
-        for row, (M, N) in enumerate(products, 2):
+        K, L = Phi.gram(None, i, j) - c, Psi.gram(None, i, j) - d
+        total[:2, i] += K.sum(axis=1), L.sum(axis=1)
+        if i != j:
+            total[:2, j] += K.sum(axis=0), L.sum(axis=0)
+        for row, (M, N) in enumerate(((K, K), (L, L), (K, L)), 2):
             total[row, i] += (1 + (i != j)) * np.einsum("ij,ij->i", M, N)
 
-    n, rows = len(Phi), 5 if squares else 3
-    K1, L1, *sums = check.finite(reduce_tiles(
-        visit, lambda: np.zeros((rows, n)), n), "the kernels")
-    return K1, L1, *(float(row.sum()) for row in sums)
+    K1, L1, *squares = reduce_tiles(visit, lambda: np.zeros((5, n)), n)
+    KK, LL, S = (float(row.sum()) for row in squares)
+    return (Phi.diag() - c, K1, KK), (Psi.diag() - d, L1, LL), S
 
 
 # %% [9] As many pairs as you like
@@ -276,8 +260,7 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     X, Y : sequences of n points
         The pairs (x_i, y_i).
     unbiased : bool
-        Whether to average over distinct indices, for n >= 4, or over
-        all of them.
+        Whether to average over distinct indices only, for n >= 4.
 
     Examples
     --------
@@ -288,62 +271,44 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     """
     least = 4 if check.flag(unbiased, "unbiased") else 1
     Phi, Psi = (moved(F)[0] for F in paired(k, l, X, Y, least))
-    a, b = Phi.diag(), Psi.diag()
     c, d = (np.median(F.gram(None, FEW, FEW)) for F in (Phi, Psi))
-    K1, L1, S = tile_sums(Phi, Psi, less=(c, d), off_diagonal=unbiased)
-    n, T, U = len(Phi), K1 @ L1, K1.sum() * L1.sum()
-    if unbiased:
+    (a, K1, _), (b, L1, _), S = tile_sums(Phi, Psi, less=(c, d))
+    n = Phi.n                          # p = tr(HKH) / n, q = tr(HLH) / n
+    p, q = a.mean() - K1.mean() / n, b.mean() - L1.mean() / n
+    top, low = (_square(D, 0, "k and l").max() for D in (a + c, b + d))
+    scale = (top * abs(q) + low * abs(p)
+             + np.abs(K1).max() * np.abs(L1).max() / n**2)
+
+    if unbiased:                       # without the diagonals
+        K1, L1, S = K1 - a, L1 - b, S - a @ b
+        T, U = K1 @ L1, K1.sum() * L1.sum()
         value = (S - 2 * T / (n-2) + U / ((n-1) * (n-2))) / (n * (n-3))
     else:
-        value = (S - 2 * T / n + U / n**2) / n**2
-
-    m = n - unbiased                     # p = tr(HKH)/n, q = tr(HLH)/n
-    p, q = a.mean() - c - K1.mean() / m, b.mean() - d - L1.mean() / m
-    scale = (a.max() * abs(q) + b.max() * abs(p)
-             + np.abs(K1).max() * np.abs(L1).max() / m**2)
-    if not unbiased:
-        value = _square(value, scale, "k and l")
+        T, U = K1 @ L1, K1.sum() * L1.sum()
+        value = _square((S - 2 * T / n + U / n**2) / n**2, scale, "k and l")
     if abs(value) <= ROUNDING * scale and (is_constant(Phi)
                                            or is_constant(Psi)):
         return 0.0
-    return check.certain(float(check.finite(value, "k and l")),
-                         ROUNDING * scale, "HSIC", abs(p * q))
+    return check.certain(float(value), ROUNDING * scale,
+                         "HSIC for k and l", abs(p * q))
 
 
 # %% [10] Fast permutations
-def _factor(Phi, a):
-    """A centred factor of Φ*Φ / a and the trace ε of what it misses; None
-    if it misses too much, because its rank is limited."""
-    rank = math.ceil(8 * math.sqrt(len(Phi)))
-    F = pivoted_cholesky(Phi.kernel, Phi.points, tol=1e-12,
-                         max_rank=rank) / math.sqrt(a)
-    missed = float(np.sum(Phi.diag() / a) - np.sum(F**2))
-    F = F - F.mean(axis=0)
-    return (F, max(missed, 0.0)) if missed <= 1e-8 * np.sum(F**2) else None
-
-
-def _by_factors(F, G, orders):
-    """‖F' P G‖² for the permutation P of each row of orders."""
-    step = max(1, 2**19 // max(1, G.size))
-    values = [np.matmul(F.T, G[orders[b:b + step]])
-              for b in range(0, len(orders), step)]
-    return np.concatenate([np.einsum("bij,bij->b", V, V) for V in values])
+def _factor(Phi):
+    """The largest k(x, x) = a, a centred factor F of Φ*Φ / a of limited
+    rank, and the trace ε of what it misses."""
+    d = Phi.diag()
+    a = float(d.max()) or 1.0
+    F = pivoted_cholesky(Phi.kernel, Phi, tol=1e-12, max_rank=math.ceil(
+        8 * math.sqrt(Phi.n))) / math.sqrt(a)
+    missed = float(np.sum(d / a) - np.sum(F**2))
+    return a, F - F.mean(axis=0), max(missed, 0.0)
 
 
 def _by_matrices(K, L, orders):
-    """Σ K_ij L_π(i)π(j) for each row π of orders."""
-    def visit(total, rows, _):
-        for b in range(rows.start, rows.stop):
-            order = orders[b]
-            for a in range(0, len(K), 64):
-                some = L[order[a:a + 64]].take(order[a:], axis=1)
-                part = K[a:a + 64, a:]
-                total[b] += (2 * np.einsum("ij,ij->", part, some)
-                             - np.einsum("ij,ij->", part[:, :64],
-                                         some[:, :64]))
-
-    return reduce_tiles(visit, lambda: np.zeros(len(orders)),
-                        len(orders), 1)
+    """Σ K_ij L_π(i)π(j) for each row π of orders, 64 rows at a time."""
+    return [sum(np.vdot(K[i:i + 64], L[order[i:i + 64]].take(order, axis=1))
+                for i in range(0, len(K), 64)) for order in orders]
 
 
 # %% [11] Fast permutations
@@ -381,47 +346,51 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     0.002
     """
     Phi, Psi = (moved(F)[0] for F in paired(k, l, X, Y))
-    n, B = len(Phi), check.whole(n_permutations, "n_permutations", 1)
-    rng = check.generator(rng)
-    a, b = (float(F.diag().max()) or 1.0 for F in (Phi, Psi))
-
-    first = _factor(Phi, a)
-    second = first and _factor(Psi, b)
-    if second and first[0].shape[1] * second[0].shape[1] <= 16 * n:
-        (F, e), (G, f) = first, second
-        p, q = np.linalg.norm(F.T @ F), np.linalg.norm(G.T @ G)
-        delta, statistic = e * q + f * p + e * f, partial(_by_factors, F, G)
-    else:
+    B = check.whole(n_permutations, "n_permutations", 1)
+    n, rng = Phi.n, check.generator(rng)
+    (a, F, e), (b, G, f) = _factor(Phi), _factor(Psi)
+    p, q = np.linalg.norm(F.T @ F), np.linalg.norm(G.T @ G)
+    delta = e * q + f * p + e * f
+    factors = (e <= 1e-8 * np.sum(F**2) and f <= 1e-8 * np.sum(G**2)
+               and F.shape[1] * G.shape[1] <= 16 * n)
+    if not factors:
         K, L = centre(Phi.gram() / a), centre(Psi.gram() / b)
-        p, q = np.linalg.norm(K), np.linalg.norm(L)
-        delta, statistic = 0.0, partial(_by_matrices, K, L)
+        p, q, delta = np.linalg.norm(K), np.linalg.norm(L), 0.0
     ties = 1e-10 * p * q + n * ROUNDING * (p * q / 4 + p + q) + delta
     if 0 < p * q <= ties and not (is_constant(Phi) or is_constant(Psi)):
         check.certain(p * q, ties, "the largest possible n² HSIC, in units "
                       "of the kernels,")
 
-    T = [statistic(np.arange(n)[None])]                # n² T / (a b)
-    for done in range(0, B, 256):
-        orders = np.tile(np.arange(n), (min(256, B - done), 1))
-        T.append(statistic(rng.permuted(orders, axis=1)))
-    T = _square(np.concatenate(T), p * q + 1e8 * ties, "k and l")
+    T, orders = [], np.arange(n)[None]        # first the pairs themselves
+    step = min(256, max(1, 2**19 // max(1, G.size)))
+    while len(T) <= B:
+        if factors:
+            V = F.T @ G[orders]
+            T.extend(np.einsum("bij,bij->b", V, V))
+        else:
+            T.extend(_by_matrices(K, L, orders))
+        orders = np.tile(np.arange(n), (min(step, 1 + B - len(T)), 1))
+        orders = rng.permuted(orders, axis=1)
+    T = np.array(T)                           # n² HSIC / (a b)
+    if not factors:
+        T = _square(T, p * q + 1e8 * ties, "k and l")
     pvalue = permutation_pvalue(T[0], T[1:], tol=ties)
-    T = check.finite(T * (a * b / n**2), "k and l")
+    T = T * (a * b / n**2)
+    check.number(T.max(), "the largest HSIC for k and l")
     return PermutationTest(T[0], pvalue, T[1:])
 
 
 # %% [12] The null distribution without permutations
-def _tqs(rows, diagonal, squares):
-    """t, q and s of a centred matrix, from sums of the matrix."""
-    n = len(rows)
-    d = diagonal - 2 * rows / n + rows.sum() / n**2
-    return (d.sum(), (d * d).sum(),
-            squares - 2 * (rows @ rows) / n + rows.sum() ** 2 / n**2)
-
-
-def _null_moments(n, first, second):
-    """Mean and variance of T (:prf:ref:`thm-hsic-null-moments`)."""
-    (t, q, s), (t_, q_, s_) = first, second
+def _null_moments(*sums):
+    """Mean and variance of T (:prf:ref:`thm-hsic-null-moments`) from the
+    diagonal, the row sums and the sum of squares of K and of L."""
+    tqs = []
+    for diagonal, rows, squares in sums:
+        n = len(rows)
+        d = diagonal - 2 * rows / n + rows.sum() / n**2
+        s = squares - 2 * (rows @ rows) / n + rows.sum() ** 2 / n**2
+        tqs.append((d.sum(), (d * d).sum(), s))
+    (t, q, s), (t_, q_, s_) = tqs
     mean = t * t_ / (n - 1)
     second = (q * q_ / n
               + ((t**2 - q) * (t_**2 - q_) + 2 * (s - q) * (s_ - q_)
@@ -433,14 +402,11 @@ def _null_moments(n, first, second):
     return mean / n**2, max(second - mean**2, 0) / n**4
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def hsic_null_moments(K, L) -> tuple[float, float]:
     """Mean and variance of the biased estimate over all permutations of
-    the pairs, in O(n²) (:prf:ref:`thm-hsic-null-moments`).
-
-    Parameters
-    ----------
-    K, L : (n, n) arrays
-        As in `hsic_biased`, n >= 4.
+    the pairs, in O(n²), from two Gram matrices as in `hsic_biased`,
+    n >= 4 (:prf:ref:`thm-hsic-null-moments`).
 
     Examples
     --------
@@ -448,13 +414,13 @@ def hsic_null_moments(K, L) -> tuple[float, float]:
     >>> hsic_null_moments(K, K)
     (Fraction(27, 256), Fraction(243, 16384))
     """
-    K, L, unit = _gram_pair(K, L, at_least=4)
-    mean, variance = _null_moments(len(K), *(
-        _tqs(M.sum(axis=1), M.diagonal(), np.vdot(M, M)) for M in (K, L)))
+    mean, variance = _null_moments(*(
+        (M.diagonal(), M.sum(axis=1), np.vdot(M, M))
+        for M in _gram_pair(K, L, at_least=4)[:2]))
     if isinstance(mean, Fraction):
         return mean, variance
-    return (float(check.finite(mean * unit, "K and L")),
-            float(check.finite(variance * unit * unit, "K and L")))
+    check.finite(np.array([mean, variance]), "K and L")
+    return float(mean), float(variance)
 
 
 # %% [13] The gamma approximation
@@ -482,9 +448,8 @@ class GammaTest(check.Record):
     std: float
 
     def __post_init__(self):
-        for name in ("statistic", "pvalue", "mean", "std"):
-            value = check.number(getattr(self, name), name)
-            object.__setattr__(self, name, value)
+        vars(self).update({name: check.number(vars(self)[name], name) for
+                           name in ("statistic", "pvalue", "mean", "std")})
 
     @property
     def null_distribution(self):
@@ -502,16 +467,8 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     and variance over all of them (:prf:ref:`thm-hsic-null-moments`), and
     a gamma tail.
 
-    Parameters
-    ----------
-    k, l, X, Y
-        As in `hsic_test`, n >= 4.
-
-    Returns
-    -------
-    GammaTest
-        With an approximate p-value: its level is not guaranteed, as
-        that of `hsic_test` is.
+    Arguments as in `hsic_test`, n >= 4. The p-value is approximate: its
+    level is not guaranteed, as that of `hsic_test` is.
 
     Examples
     --------
@@ -519,26 +476,25 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     >>> hsic_gamma_test(Gaussian(0.5), Gaussian(0.5), x, x**2).pvalue < 1e-4
     True
     """
-    (a, Phi), (b, Psi) = (moved(F)[0].unit()
+    (u, Phi), (v, Psi) = (moved(F)[0].unit()
                           for F in paired(k, l, X, Y, at_least=4))
     c, d = (np.median(F.gram(None, FEW, FEW)) for F in (Phi, Psi))
-    K1, L1, S, KK, LL = tile_sums(Phi, Psi, less=(c, d), squares=True)
-    n, T, U = len(Phi), K1 @ L1, K1.sum() * L1.sum()
-    first = _tqs(K1, Phi.diag() - c, KK)
-    second = _tqs(L1, Psi.diag() - d, LL)
-    mean, variance = _null_moments(n, first, second)
+    first, second, S = tile_sums(Phi, Psi, less=(c, d))
+    mean, variance = _null_moments(first, second)
+    (a, K1, _), (b, L1, _), n = first, second, Phi.n
+    T = (S - 2 * K1 @ L1 / n + K1.sum() * L1.sum() / n**2) / n**2
 
-    p, q = first[0] / n, second[0] / n        # below 1e-14 all is rounding
-    lost = 0 < min(p, q) <= 1e-14
-    if lost and not (is_constant(Phi) or is_constant(Psi)):
-        check.certain(min(p, q), 1e-14, "the spread of the features, in "
-                      "units of the kernels,")
+    p, q = a.mean() - K1.mean() / n, b.mean() - L1.mean() / n
+    spread = min(p, q)                 # below 1e-14 all of it is rounding
+    if 0 < spread <= 1e-14 and not (is_constant(Phi) or is_constant(Psi)):
+        check.certain(spread, 1e-14, "the spread of the features, in units "
+                      "of the kernels,")
     scale = abs(p) + abs(q) + np.abs(K1).max() * np.abs(L1).max() / n**2
-    T = _square((S - 2 * T / n + U / n**2) / n**2, scale, "k and l")
+    T = _square(T, scale, "k and l")
     pvalue = 1.0
-    if min(p, q) > 1e-14 and variance > 1e-13 * mean**2:
+    if spread > 1e-14 and variance > 1e-13 * mean**2:
         pvalue = float(gammaincc(mean**2 / variance, T * mean / variance))
-    T, mean, std = check.finite(a * b * np.array(
+    T, mean, std = check.finite(u * v * np.array(
         [T, max(mean, 0.0), math.sqrt(variance)]), "k and l")
     return GammaTest(T, pvalue, mean, std)
 
@@ -628,11 +584,15 @@ def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
 
 
 # %% [16] Unmixing
-def _pull(k, u, v):
-    """HSIC_b and its derivatives by u and by v
-    (:prf:ref:`prop-unmix-gradient`)."""
-    n, one, U, V = len(u), np.ones(len(u)), Features(k, u), Features(k, v)
-    p, q = U.dot(one) / n, V.dot(one) / n
+def _unmix_objective(k, Z, flat):
+    """HSIC_b of u = Z w and v = Z z for the unit vectors w and z along the
+    halves of flat, and its gradient (:prf:ref:`prop-unmix-gradient`)."""
+    W = flat.reshape(2, -1)
+    length = np.linalg.norm(W, axis=1, keepdims=True)
+    unit, n = W / length, len(Z)
+    u, v = unit @ Z.T
+    U, V = Features(k, u), Features(k, v)
+    p, q = U.dot(np.ones(n)) / n, V.dot(np.ones(n)) / n
 
     def visit(total, i, j):
         K, L = U.gram(None, i, j), V.gram(None, i, j)
@@ -646,19 +606,10 @@ def _pull(k, u, v):
                 total[row + 2, j] += np.einsum("ij,i->j", M, z[i])
 
     total = reduce_tiles(visit, lambda: np.zeros((4, n)), n)
-    slopes = [-2 / (n * k.sigma) ** 2 * (z * ones - pulled)
-              for z, ones, pulled in zip((u, v), total[:2], total[2:])]
-    return float(total[0].sum()) / n**2, *slopes
-
-
-def _unmix_objective(k, Z, flat):
-    W = flat.reshape(2, -1)
-    length = np.linalg.norm(W, axis=1, keepdims=True)
-    unit = W / length
-    value, *slopes = _pull(k, Z @ unit[0], Z @ unit[1])
-    slope = np.array(slopes) @ Z
+    pull = -2 / (n * k.sigma) ** 2 * (total[:2] * [u, v] - total[2:])
+    slope = pull @ Z
     slope -= np.sum(slope * unit, axis=1, keepdims=True) * unit
-    return value, (slope / length).ravel()
+    return float(total[0].sum()) / n**2, (slope / length).ravel()
 
 
 # %% [17] Unmixing
@@ -686,8 +637,8 @@ class Unmixing(check.Record):
     converged: bool
 
     def __post_init__(self):
-        for name in ("matrix", "path", "values"):
-            object.__setattr__(self, name, check.frozen(vars(self)[name]))
+        vars(self).update({name: check.frozen(vars(self)[name])
+                           for name in ("matrix", "path", "values")})
 
     def __repr__(self):
         return (f"Unmixing(value={self.value:.6g}, steps="
@@ -726,12 +677,11 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
 
     def note(intermediate_result):
         path.append(intermediate_result.x.copy())
-        values.append(intermediate_result.fun)
+        values.append(float(intermediate_result.fun))
 
     found = minimize(J, path[0], jac=True, method="BFGS", callback=note,
                      options={"gtol": tol, "maxiter": max_steps})
     W = np.reshape(path, (len(path), 2, -1))
-    W = W / np.linalg.norm(W, axis=2, keepdims=True)
-    path = W @ back
-    return Unmixing(path[-1], float(values[-1]), path, values,
+    path = W / np.linalg.norm(W, axis=2, keepdims=True) @ back
+    return Unmixing(path[-1], values[-1], path, values,
                     bool(np.abs(found.jac).max() <= tol))

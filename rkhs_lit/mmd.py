@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: befd5a26de49817b
+# Cells: 5e099c77f9cf4f2b
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -185,7 +185,7 @@ def permutation_pvalue(statistic: float, null_distribution, *,
     """
     statistic = check.number(statistic, "statistic")
     null = check.vector(null_distribution, "null_distribution")
-    tol = check.nonnegative(tol, "tol")
+    tol = check.number(tol, "tol", "a nonnegative number", 0.0)
     count = int(np.sum(null >= statistic - tol))
     return (1 + count) / (1 + len(null))
 
@@ -211,13 +211,12 @@ class PermutationTest(check.Record):
     null_distribution: np.ndarray
 
     def __post_init__(self):
-        for name, checked in (("statistic", check.number),
-                              ("pvalue", check.number),
-                              ("null_distribution", check.vector)):
-            object.__setattr__(self, name,
-                               checked(getattr(self, name), name))
-        if not 0 < self.pvalue <= 1:
-            raise ValueError(f"pvalue must be in (0, 1], got {self.pvalue}")
+        vars(self).update(
+            statistic=check.number(self.statistic, "statistic"),
+            pvalue=check.number(self.pvalue, "pvalue", "in (0, 1]",
+                                check.TINY, 1.0),
+            null_distribution=check.vector(self.null_distribution,
+                                           "null_distribution"))
 
     def __repr__(self):
         return (f"PermutationTest(statistic={self.statistic:.6g}, pvalue="

@@ -301,7 +301,7 @@ def test_whole_numbers_of_any_size():
     for f in (hsic_biased, hsic_unbiased, hsic_null_moments):
         with pytest.raises(ValueError, match="^L"):
             f(K.astype(float), big * L)
-        assert np.allclose(f(10**200 * K, 1e-200 * L.astype(float)),
+        assert np.allclose(f(10**100 * K, 1e-100 * L.astype(float)),
                            f(K.astype(float), L.astype(float)), rtol=1e-9)
 
 
@@ -362,19 +362,19 @@ def test_tiles_agree_with_gram_matrices(n):
 
 @pytest.mark.parametrize("n", [5, 300])
 def test_the_sums_over_tiles_are_those_of_the_matrices(n):
-    """thm-hsic-unbiased: tile_sums, and the estimate that the theorem makes of them."""
+    """thm-hsic-unbiased, prop-tiles: tile_sums by matrices and by tiles, and the estimate that the
+    theorem makes of them."""
     x, y = sample(n, d=2)
     Phi, Psi = paired(Gaussian(1.0), Laplace(0.5), x, y)
-    for off_diagonal in (False, True):
-        K, L = Gaussian(1.0)(x) - 0.5, Laplace(0.5)(y) + 0.25
-        if off_diagonal:
-            np.fill_diagonal(K, 0)
-            np.fill_diagonal(L, 0)
-        found = tile_sums(Phi, Psi, less=(0.5, -0.25), off_diagonal=off_diagonal, squares=True)
-        assert np.allclose(found[:2], [K.sum(axis=1), L.sum(axis=1)], rtol=1e-12, atol=1e-12)
-        assert np.allclose(found[2:], [np.sum(M) for M in (K * L, K * K, L * L)], rtol=1e-12)
-    K1, L1, S = tile_sums(Phi, Psi, off_diagonal=True)
-    T, U = K1 @ L1, K1.sum() * L1.sum()
+    K, L = Gaussian(1.0)(x) - 0.5, Laplace(0.5)(y) + 0.25
+    *sums, S = tile_sums(Phi, Psi, less=(0.5, -0.25))
+    for M, (diagonal, rows, squares) in zip((K, L), sums):
+        assert np.allclose(diagonal, M.diagonal(), rtol=1e-12)
+        assert np.allclose(rows, M.sum(axis=1), rtol=1e-12, atol=1e-12)
+        assert np.isclose(squares, np.sum(M * M), rtol=1e-12)
+    assert np.isclose(S, np.sum(K * L), rtol=1e-12)
+    (a, K1, _), (b, L1, _) = sums
+    S, T, U = S - a @ b, (K1 - a) @ (L1 - b), (K1 - a).sum() * (L1 - b).sum()
     value = (S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2))) / (n * (n - 3))
     assert np.isclose(value, hsic(Gaussian(1.0), Laplace(0.5), x, y), rtol=1e-9)
     with pytest.raises(ValueError, match="^Phi and Psi must"):
@@ -791,20 +791,20 @@ K1 = Gaussian(1.0)
 
 def test_shapes_sizes_and_signs_of_gram_matrices():
     for f in (hsic_biased, hsic_unbiased, hsic_null_moments):
-        with pytest.raises(ValueError, match="^L must have the shape"):
+        with pytest.raises(ValueError, match="^L must belong to the same points as K"):
             f(G4, np.eye(5))
         for triangle in (np.triu(np.ones((4, 4))), exact(np.triu(np.ones((4, 4), int)))):
             with pytest.raises(ValueError, match="^K must be square and symmetric"):
                 f(triangle, triangle)
     for f in (hsic_unbiased, hsic_null_moments):
-        with pytest.raises(ValueError, match="^K must belong to at least 4"):
+        with pytest.raises(ValueError, match="^K must belong to .* at least 4"):
             f(np.eye(3), np.eye(3))
     negative = np.where(np.eye(4) > 0, 1.0, 3.0)
     with pytest.raises(ValueError, match="K and L must be positive definite"):
         hsic_biased(negative, G4)
     with pytest.raises(ValueError, match="K and L must be positive definite"):
         hsic_biased(exact(negative.astype(int)), exact(np.eye(4, dtype=int)))
-    with pytest.raises(ValueError, match="^K and L gave a value that is not finite"):
+    with pytest.raises(ValueError, match="^HSIC of K and L is not finite"):
         hsic_biased(1e200 * G4, 1e200 * G4)
 
 

@@ -231,7 +231,7 @@ KINDS = {
     "tolerance": "tol tolerance.value",
     "whole": "degree n_components n_features n_permutations max_rank max_points m n r j "
     "max_steps dim rank memory p split held_out n_points whole.value",
-    "flag": "centred off_diagonal squares unbiased offset paired normalise return_pivots return_gradient "
+    "flag": "centred unbiased offset paired normalise return_pivots return_gradient "
     "flag.value",
     "choice": "method direction solver estimate loss Loss.name choice.value",
     "rng": "rng",
@@ -246,11 +246,11 @@ KINDS = {
     "FourierKernel:series.coefficients",
     "grid": "lams epsilons positives.values",
     "masses": "eigenvalues Taylor.coefficients FourierKernel.coefficients",
-    "bounds": "less lower upper solve_qp.b solve_qp.c",
+    "bounds": "lower upper solve_qp.b solve_qp.c",
     "folds": "folds",
     "rows": "test",
     "document": "document text",
-    "free": "name kernel_name why wanted low high seen columns rows options size least "
+    "free": "less name kernel_name why wanted low high seen columns rows options size least "
     "ndim at_least infinite zero definite error vector.n certain.value frozen.array "
     "plain_array.values same_columns.X same_columns.Y "
     "ridge_factor.kernel ridge_spectrum.kernel kernel_sum_rule.eps kernel_chain_rule.eps "
@@ -292,10 +292,6 @@ KNOWN = [
     (
         "none object text dict number array function kind kernel",
         "is_constant.Phi",
-    ),
-    (
-        "none object text dict one nan list array",
-        "tile_sums.off_diagonal tile_sums.squares",
     ),
     (
         "none object text dict nan inf minus_inf huge none_inside text_inside "
