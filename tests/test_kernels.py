@@ -760,6 +760,26 @@ def test_squared_distances_survive_cancellation(d, monkeypatch):
 # -- more kernels ---------------------------------------------------------
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_integrals_of_features_are_kernels(seed):
+    """lem-mixture: a'Ka is the integral of the square of the a_i phi_w(x_i), in fractions for
+    min(x, y), the integral of two steps, and by quadrature for 1/(x + y), that of e^(-wx)."""
+    rng = np.random.default_rng(seed)
+    x = sorted(Fraction(int(n), 7) for n in rng.choice(np.arange(1, 60), 6, replace=False))
+    a = [Fraction(int(n), 3) for n in rng.integers(-9, 10, size=6)]
+    form = sum(p * q * min(s, t) for p, s in zip(a, x) for q, t in zip(a, x))
+    ends = [Fraction(0), *x]
+    integral = sum((ends[i + 1] - ends[i]) * sum(a[i:]) ** 2 for i in range(6))
+    assert form == integral >= 0
+    points, weights = np.array(x, dtype=float), np.array(a, dtype=float)
+    smallest = FunctionKernel(min)
+    assert np.isclose(weights @ smallest([*points]) @ weights, float(form))
+
+    K = FunctionKernel(lambda s, t: 1 / (s + t))([*points])
+    value, error = quad(lambda w: (weights @ np.exp(-w * points)) ** 2, 0, np.inf)
+    assert np.isclose(weights @ K @ weights, value, rtol=1e-7, atol=10 * error)
+
+
 @pytest.mark.parametrize("r", [0.0, 0.3, 1.0, 4.0])
 def test_laplace_kernel_is_a_mixture_of_gaussians(r):
     """prop-laplace: equation eq-laplace by quadrature."""

@@ -609,6 +609,85 @@ def test_neighbours_of_a_cauchy_sequence_are_a_cauchy_sequence():
     assert abs(norm(neighbour(200)) ** 2 - 4 / 3) < 0.01
 
 
+def test_evaluation_on_the_completion_is_bounded():
+    """lem-h-evaluation: t² is no expansion in min(s, t), its norm is √(4/3), the limit of those
+    of its polygons, and |t²| <= √t √(4/3); t -> min(t, x) attains the bound at x, in the
+    limit of expansions at other points too."""
+    square = 4 / 3
+    assert np.isclose(norm(polygon(even(400), even(400) ** 2)) ** 2, square, atol=1e-5)
+    t = np.linspace(0, 2, 201)
+    value = np.where(t <= 1, t**2, 1.0)             # polygons are constant beyond 1
+    assert (value <= np.sqrt(Minimum().diag(t) * square)).all()
+    x, ratios = 0.71, []
+    for n in (10, 100, 1000):
+        f = polygon(even(n), np.minimum(even(n), x))
+        ratios.append(f([x])[0] / norm(f))
+    assert (np.array(ratios) <= np.sqrt(x) * (1 + 1e-12)).all()
+    assert np.isclose(ratios[-1], np.sqrt(x), rtol=1e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds, st.integers(1, 5))
+def test_a_kernel_has_one_space_in_which_expansions_are_dense(seed, p):
+    """thm-moore-aronszajn: from polynomials with the inner product c'Gd comes k, and from k
+    alone, by its expansions and α'K(X, Y)β, comes the same space: every polynomial is an
+    expansion, with the same inner products."""
+    rng = np.random.default_rng(seed)
+    F = rng.uniform(-1, 1, size=(p, p))
+    G = F.T @ F + np.eye(p)
+
+    def basis(t):
+        return legendre.legvander(np.ravel(t), p - 1)
+
+    k = kernel_from_basis(basis, G)
+    x, y = np.sort(rng.uniform(-1, 1, size=(2, p + 2)), axis=1)
+    alpha, beta = rng.normal(size=(2, p + 2))
+    f, g = RKHSFunction(k, x, alpha), RKHSFunction(k, y, beta)
+    c, d = (np.linalg.solve(G, basis(h.points).T @ h.weights) for h in (f, g))
+    t = np.linspace(-1, 1, 9)
+    assert np.allclose(f(t), basis(t) @ c)
+    assert np.isclose(inner(f, g), c @ G @ d, atol=1e-8)
+    assert np.isclose(inner(f, g), alpha @ k(x, y) @ beta, atol=1e-8)
+    # Dense: the sections at p places span. e has any coefficients, and is an expansion.
+    e, nodes = rng.normal(size=p), np.cos(np.pi * (np.arange(p) + 0.5) / p)
+    h = interpolate(k, nodes, basis(nodes) @ e)
+    assert np.allclose(h(t), basis(t) @ e, atol=1e-6)
+    assert np.isclose(norm(h) ** 2, e @ G @ e, rtol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.integers(1, 5), st.booleans())
+def test_kernels_are_the_positive_definite_functions_and_the_reproducing_ones(seed, n, good):
+    """cor-three-notions on a set of n points, where a function of two of them is a matrix M.
+    Positive definite: features by its root give M back, and the form reproduces, and the
+    norms of evaluations give M back. Not: some expansion has a negative square."""
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(n, n))
+    M = F @ F.T
+    if not good:                                  # the smallest eigenvalue is then -1/10
+        M -= (np.linalg.eigvalsh(M)[0] + 0.1) * np.eye(n)
+    verdict = is_positive_definite(M)
+    assert bool(verdict) == good
+    k = FunctionKernel(lambda i, j: M[i, j])
+    points = [*range(n)]
+    if not good:
+        a = verdict.witness
+        assert np.isclose(a @ k(points) @ a, verdict.value) and verdict.value < 0
+        with pytest.raises(ValueError, match="positive definite"):
+            norm(RKHSFunction(k, points, a))
+        return
+    lam, V = np.linalg.eigh(M)
+    phi = V * np.sqrt(np.maximum(lam, 0))
+    assert np.allclose(phi @ phi.T, M)
+    f = RKHSFunction(k, points, rng.normal(size=n))
+    k_x = [RKHSFunction(k, [i], [1.0]) for i in points]
+    assert np.allclose([inner(f, s) for s in k_x], f(points))
+    # One space, one kernel: ‖δ_x + δ_y‖² = k(x, x) + 2 k(x, y) + k(y, y).
+    squares = np.array([[norm(s + t) ** 2 for t in k_x] for s in k_x])
+    diagonal = squares.diagonal() / 4
+    assert np.allclose((squares - diagonal[:, None] - diagonal) / 2, M)
+
+
 def test_one_kernel_has_one_space_and_one_space_one_kernel():
     """prop-kernel-unique: bases of one space of functions give one kernel, and another
     inner product gives another. lem-space-unique: what is orthogonal to all k_x is zero."""

@@ -11,9 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial import legendre
-from rkhs_lit import GramSolution, gram_solve, is_positive_definite, riesz_representer
+from rkhs_lit import (
+    Delta,
+    GramSolution,
+    RKHSFunction,
+    gram_solve,
+    inner,
+    is_positive_definite,
+    norm,
+    riesz_representer,
+)
 from rkhs_lit.conventions import PrecisionWarning
-from scipy.linalg import cholesky, invhilbert, solve_triangular
+from scipy.linalg import cholesky, invhilbert, null_space, solve_triangular
 from scipy.signal import savgol_coeffs
 
 EPS = np.finfo(float).eps
@@ -294,6 +303,131 @@ def test_representers_of_a_half_integral_approach_the_step():
     np.testing.assert_allclose(squares[:2], [1 / 4, 7 / 16], rtol=1e-12)
 
 
+# Limits
+
+
+def dual(G, *functionals):
+    """Inner product and norm of functionals, by their representers."""
+    def pair(l, m):
+        return l @ riesz_representer(G, m)
+
+    return pair, lambda l: np.sqrt(pair(l, l)), *functionals
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES)
+def test_equality_in_cauchy_schwarz_means_dependence(seed, n):
+    """thm-cauchy-schwarz: what |l|² |m|² exceeds <l, m>² by is |l|² times the squared
+    distance of m from the line through l, so zero for m = tl and else not; and the norm
+    obeys the triangle inequality."""
+    rng = np.random.default_rng(seed)
+    pair, size, l, m = dual(inner_product(n, rng), *rng.normal(size=(2, n)))
+    rest = m - pair(l, m) / pair(l, l) * l
+    excess = (size(l) * size(m)) ** 2 - pair(l, m) ** 2
+    assert np.isclose(excess, pair(l, l) * pair(rest, rest), rtol=1e-9, atol=1e-9)
+    assert (excess > 1e-9) == (n > 1)
+    assert np.isclose(abs(pair(l, -3 * l)), size(l) * size(-3 * l))
+    assert size(l + m) <= size(l) + size(m) + 1e-9
+    with pytest.raises(ValueError, match="Cauchy"):
+        gram_solve([[pair(l, l), 1.001 * size(l) * size(m)],
+                    [1.001 * size(l) * size(m), pair(m, m)]], [1.0, 0.0])
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES)
+def test_a_convergent_sequence_is_cauchy_and_bounded(seed, n):
+    """lem-cauchy-first: l_i = l + m / 2^i has one limit, distances |m| |2^-i - 2^-j|, a
+    bound |l| + |m|, and norms whose distance to |l| is at most |m| / 2^i."""
+    rng = np.random.default_rng(seed)
+    _, size, l, m = dual(inner_product(n, rng), *rng.normal(size=(2, n)))
+    steps = 2.0 ** -np.arange(30)
+    l_i = l + steps[:, None] * m
+    sizes = np.array([size(v) for v in l_i])
+    assert np.all(sizes <= size(l) + size(m) + 1e-9)
+    assert np.all(np.abs(sizes - size(l)) <= steps * size(m) + 1e-9)
+    for i, j in itertools.combinations(range(0, 30, 7), 2):
+        assert np.isclose(size(l_i[i] - l_i[j]), size(m) * (steps[i] - steps[j]), rtol=1e-6)
+        assert abs(sizes[i] - sizes[j]) <= size(l_i[i] - l_i[j]) + 1e-9
+    # Another limit l + h would have to be at a distance of zero.
+    assert size(l_i[-1] - (l + m)) > size(m) / 2 > size(l_i[-1] - l)
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES)
+def test_inner_products_of_limits_are_limits(seed, n):
+    """lem-inner-continuous: the bound of the proof holds, and the values converge."""
+    rng = np.random.default_rng(seed)
+    pair, size, f, g, h, e = dual(inner_product(n, rng), *rng.normal(size=(4, n)))
+    for t in (1.0, 1e-2, 1e-4, 1e-6):
+        f_n, g_n = f + t * h, g + t * e
+        gap = abs(pair(f_n, g_n) - pair(f, g))
+        bound = size(f_n) * size(g_n - g) + size(f_n - f) * size(g)
+        assert gap <= bound + 1e-9
+    assert gap <= 1e-5 * (size(f) + size(g) + 1) * (size(h) + size(e))
+
+
+def test_square_summable_sequences_have_their_limits():
+    """thm-l2-complete: the inner product is the sum of x_a y_a, also over words as a; the
+    sequences (1, 1/2, ..., 1/n, 0, ...) are Cauchy, and their limit x, found coordinate by
+    coordinate, has the norm pi / sqrt 6, so that it is in the space, and in norm."""
+    x = RKHSFunction(Delta(), ["a", "b", "c"], [1.0, 2.0, 3.0])
+    y = RKHSFunction(Delta(), ["c", "d", "b"], [4.0, 5.0, 6.0])
+    assert inner(x, y) == 2 * 6 + 3 * 4
+
+    def cut(n):
+        i = np.arange(1, n + 1)
+        return RKHSFunction(Delta(), i, 1 / i)
+
+    total, x = np.pi**2 / 6, {n: cut(n) for n in (10, 100, 1000)}
+    for m, n in itertools.combinations(x, 2):
+        assert norm(x[n] - x[m]) ** 2 <= 1 / m - 1 / n     # 1/i² < 1/(i-1) - 1/i
+        np.testing.assert_array_equal(x[n](np.arange(1, m + 1)), x[m](np.arange(1, m + 1)))
+    for n in x:
+        rest = total - norm(x[n]) ** 2                      # |x - x_n|²
+        assert 1 / (n + 1) < rest < 1 / n
+
+
+# What a limit can leave
+
+
+def vanishing(n):
+    """Coefficients of f_n = 1 - g/g(0), for the representer g of p -> p(0) on degrees < n
+    with the inner product ∫ p q over [0, 1]: it is 0 at 0, and n² = g(0)."""
+    g = riesz_representer(hilbert_matrix(n), np.eye(n)[0])
+    return np.eye(n)[0] - g / g[0]
+
+
+def test_a_subset_that_lacks_a_limit_is_not_closed():
+    """lem-closed-complete: f_n is in {p: p(0) = 0}, |f_n - f_m|² = 1/n² - 1/m², a Cauchy
+    sequence, but |f_n - 1| = 1/n, and 1 is not in this set: it is neither complete nor
+    closed. Among the degrees < N the set is closed, and 1 has the distance 1/N from it."""
+    f, one, G = np.zeros((7, 6)), np.eye(6)[0], hilbert_matrix(6)
+    for n in range(1, 7):
+        f[n, :n] = vanishing(n)
+    np.testing.assert_allclose(f[:, 0], 0, atol=1e-12)
+    for n in range(1, 7):
+        assert np.isclose((one - f[n]) @ G @ (one - f[n]), 1 / n**2, rtol=1e-7)
+        for m in range(n, 7):
+            square = (f[n] - f[m]) @ G @ (f[n] - f[m])
+            assert np.isclose(square, 1 / n**2 - 1 / m**2, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", range(2, 8))
+def test_a_finite_dimensional_subspace_keeps_a_distance(n):
+    """prop-finite-complete: x, ..., x^(n-1) span a closed subspace, 1 is not in it and not
+    in its closure, its distance 1/n is positive; coefficients are bounded by norms."""
+    G = hilbert_matrix(n)
+    p = riesz_representer(G[1:, 1:], G[1:, 0])
+    square = G[0, 0] - p @ G[1:, 0]
+    assert np.isclose(square, 1 / n**2, rtol=1e-5)
+    # A Cauchy sequence has Cauchy coordinates: |c_0| = |f(0)| <= n |f|, with equality.
+    f = np.concatenate([[1.0], -p])
+    assert np.isclose(1.0, n * np.sqrt(f @ G @ f), rtol=1e-5)
+    others = np.random.default_rng(n).normal(size=(50, n))
+    sizes = np.sqrt(np.sum((others @ G) * others, axis=1))
+    assert np.all(np.abs(others[:, 0]) <= n * sizes * (1 + 1e-6))
+
+
 # Operators
 
 
@@ -317,6 +451,26 @@ def test_operator_norm_is_the_largest_singular_value(seed, n, m):
     a = rng.normal(size=(n, 50))
     ratios = np.linalg.norm(R_W @ M @ a, axis=0) / np.linalg.norm(R_V @ a, axis=0)
     assert np.all(ratios <= norm * (1 + 1e-9))
+
+
+@settings(deadline=None)
+@given(SEEDS, SIZES, SIZES)
+def test_the_operator_norm_is_a_norm(seed, n, m):
+    """prop-operator-norm: |A + B| <= |A| + |B|, |tA| = |t| |A|, and |A| bounds what A does
+    to any f, so that only A = 0 has the norm zero."""
+    rng = np.random.default_rng(seed)
+    G_V, G_W = inner_product(n, rng), inner_product(m, rng)
+
+    def size(M):                               # the root of the norm of A* A
+        adjoint = riesz_representer(G_V, M.T @ G_W)
+        return np.sqrt(max(np.linalg.eigvals(adjoint @ M).real.max(), 0.0))
+
+    A, B = rng.normal(size=(2, m, n))
+    assert size(A + B) <= (size(A) + size(B)) * (1 + 1e-9)
+    assert np.isclose(size(-2.5 * A), 2.5 * size(A), rtol=1e-9)
+    assert size(A) > 0 == size(0 * A)
+    f = rng.normal(size=n)
+    assert np.sqrt(A @ f @ G_W @ A @ f) <= size(A) * np.sqrt(f @ G_V @ f) * (1 + 1e-9)
 
 
 @settings(deadline=None)
@@ -371,6 +525,28 @@ def test_projection_is_the_closest_point(seed, n, m):
     others = rng.normal(size=(30, m)) @ B.T
     assert np.all(square(f - p) <= square(f - (p + 0.1 * others)) + 1e-9)
     assert np.isclose(square(f), square(p) + square(f - p), rtol=1e-9)
+
+
+@settings(deadline=None)
+@given(SEEDS, st.integers(2, 8), st.integers(1, 6))
+def test_the_complement_of_the_complement_is_the_span(seed, n, m):
+    """cor-dense-complement: the projections on M and on its complement add up to the
+    identity, so that M is its own double complement; M is everything exactly where its
+    complement is zero."""
+    rng = np.random.default_rng(seed)
+    G, B = inner_product(n, rng), rng.integers(-2, 3, size=(n, m)).astype(float)
+
+    def projection(B):
+        return B @ riesz_representer(B.T @ G @ B, B.T @ G)
+
+    complement = null_space(B.T @ G)
+    P = projection(B)
+    Q = projection(complement) if complement.size else np.zeros((n, n))
+    np.testing.assert_allclose(P + Q, np.eye(n), atol=1e-8)
+    double = null_space(complement.T @ G) if complement.size else np.eye(n)
+    assert double.shape[1] == np.linalg.matrix_rank(B)
+    np.testing.assert_allclose(P @ double, double, atol=1e-8)
+    assert np.allclose(P, np.eye(n)) == (complement.shape[1] == 0)
 
 
 def test_sum_norm_has_many_closest_points():
