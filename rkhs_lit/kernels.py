@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 602c9d92ea80d732
+# Cells: 7797c71738dcab5e
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -75,8 +75,9 @@ def _verdict(K, tol):
         entries, reason = [i, j], (
             f"K[{i}, {j}]² = {K[i, j]**2:.6g} exceeds K[{i}, {i}] "
             f"K[{j}, {j}] = {K[i, i] * K[j, j]:.6g}")
-    (smallest,), vector = eigh(K[np.ix_(entries, entries)],
-                               subset_by_index=[0, 0])
+    values, vector = eigh(K[np.ix_(entries, entries)],
+                          subset_by_index=[0, 0])
+    smallest = float(values[0])
     if reason or smallest < -tol:
         witness = np.zeros(len(K))
         witness[entries] = vector[:, 0]
@@ -131,7 +132,7 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
     a = verdict.witness / d
     a /= np.linalg.norm(a)
     return Definiteness(False, False, "after scaling " + verdict.reason, a,
-                        a @ K @ a)
+                        float(a @ K @ a))
 
 
 # %% [5] The type `Kernel`

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 3d8ec708b3c771a5
+# Cells: 88d1a9de1d3ec662
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -605,7 +605,7 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
 
 # %% [15] From a space to its kernel
 @dataclass(frozen=True, eq=False)
-class _OrthonormalBasis:
+class _OrthonormalBasis(check.Record):
     """The values e(x) = L⁻¹ b(x) at points."""
 
     functions: Sequence[Callable]
