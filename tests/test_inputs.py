@@ -283,7 +283,7 @@ ALLOWED = {
 KNOWN = [
     (
         "none object text dict number array function kind kernel",
-        "is_constant.Phi values_at.Psi Coordinates.Phi Coordinates.__call__.Psi",
+        "values_at.Psi Coordinates.Phi Coordinates.__call__.Psi",
     ),
     ("lopsided", "ridge_factor.K ridge_spectrum.K split_statistics.K"),
     ("large", "Polynomial.c regularised_risk.lam"),
