@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d654d9dd70b9bf13
+# Cells: b07ef99de434d095
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -422,6 +422,8 @@ def _units(*operators):
 def is_constant(Phi: Features) -> bool:
     """Whether all points are the same, so that every covariance is zero
     (:prf:ref:`thm-empirical-covariance`)."""
+    if not isinstance(Phi, Features):
+        raise ValueError(f"Phi must be Features, got {type(Phi).__name__}")
     return all(np.array_equal(x, Phi.points[0]) for x in Phi.points)
 
 
