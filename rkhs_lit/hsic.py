@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: cc002c472ec12c3a
+# Cells: 806d82f0be39162e
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -37,14 +37,9 @@ def hsic_biased(K, L) -> float | Fraction:
     """The estimate tr(K H L H) / n² of HSIC from two Gram matrices, not
     negative (:prf:ref:`thm-hsic-biased`).
 
-    Parameters
-    ----------
-    K, L : (n, n) arrays
-        Two arrays of Python integers or fractions (``dtype=object``) are
-        treated exactly, and the result is a Fraction.
+    Two arrays of Python integers or fractions (``dtype=object``) are
+    treated exactly, and the result is a Fraction.
 
-    Examples
-    --------
     >>> hsic_biased(np.eye(2), np.eye(2))
     0.25
     """
@@ -65,8 +60,6 @@ def hsic_unbiased(K, L) -> float | Fraction:
     Often negative for independent variables, because its mean is then 0.
     The diagonals of K and L are not used.
 
-    Examples
-    --------
     >>> K = np.eye(4, dtype=int)[[1, 0, 3, 2]].astype(object)
     >>> hsic_unbiased(K, K)
     Fraction(2, 3)
@@ -316,7 +309,9 @@ def _by_matrices(K, L, orders):
 def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
               rng=None) -> PermutationTest:
     """Test whether two variables are independent, with the biased
-    estimate as the statistic (:prf:ref:`cor-hsic-level`).
+    estimate as the statistic. If they are, the p-value is at most α with
+    a probability of at most α, for every n and B
+    (:prf:ref:`cor-hsic-level`).
 
     Where both kernels have a small rank on the points, a permutation
     takes O(n r s) operations (:prf:ref:`prop-hsic-factors`), otherwise
@@ -332,12 +327,6 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     n_permutations : int
         The number B of random permutations of Y.
     rng : seed or numpy.random.Generator, optional
-
-    Returns
-    -------
-    PermutationTest
-        For independent variables the p-value is at most α with a
-        probability of at most α, for every n and B.
 
     Examples
     --------
@@ -408,8 +397,6 @@ def hsic_null_moments(K, L) -> tuple[float, float]:
     the pairs, in O(n²), from two Gram matrices as in `hsic_biased`,
     n >= 4 (:prf:ref:`thm-hsic-null-moments`).
 
-    Examples
-    --------
     >>> K = np.diag([3, 0, 0, 0]).astype(object)
     >>> hsic_null_moments(K, K)
     (Fraction(27, 256), Fraction(243, 16384))
@@ -438,8 +425,7 @@ class GammaTest(check.Record):
         The probability that a gamma variable is at least as large; 1
         if nothing but rounding errors varies.
     mean, std : float
-        Of the statistic under the hypothesis. The function that returns
-        the record says how it knows them.
+        Of the statistic under the hypothesis.
     """
 
     statistic: float
@@ -470,8 +456,6 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     Arguments as in `hsic_test`, n >= 4. The p-value is approximate: its
     level is not guaranteed, as that of `hsic_test` is.
 
-    Examples
-    --------
     >>> x = np.linspace(-1, 1, 30)
     >>> hsic_gamma_test(Gaussian(0.5), Gaussian(0.5), x, x**2).pvalue < 1e-4
     True
@@ -493,7 +477,7 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     T = _square(T, scale, "k and l")
     pvalue = 1.0
     if spread > 1e-14 and variance > 1e-13 * mean**2:
-        pvalue = float(gammaincc(mean**2 / variance, T * mean / variance))
+        pvalue = gammaincc(mean**2 / variance, T * mean / variance)
     T, mean, std = check.finite(u * v * np.array(
         [T, max(mean, 0.0), math.sqrt(variance)]), "k and l")
     return GammaTest(T, pvalue, mean, std)
@@ -501,15 +485,10 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
 
 # %% [14] Two classes
 def balanced_labels(y) -> np.ndarray:
-    """Numbers for two classes, with sum zero: 1/n₊ where y has the larger
-    of its two values, -1/n₋ elsewhere (:prf:ref:`thm-balanced-labels`).
+    """Numbers for two classes, with sum zero: 1/n₊ where y, a sequence of
+    numbers or strings, has the larger of its two values, -1/n₋ elsewhere
+    (:prf:ref:`thm-balanced-labels`).
 
-    Parameters
-    ----------
-    y : sequence of n numbers or strings
-
-    Examples
-    --------
     >>> balanced_labels(["no", "yes", "no", "no"]).round(3)
     array([-0.333,  1.   , -0.333, -0.333])
     """
