@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 38af94d41917eabe
+# Cells: 3bd8bbed971b5455
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -70,9 +70,9 @@ def ridge_factor(K, lam: float, name: str = "lam",
         size = float(np.abs(K).sum(axis=1).max())     # of eigenvalues
     least = max(_EPS * size, check.TINY)
     if not (isinstance(lam, Real) and least <= lam <= check.MAX - size):
-        raise ValueError(f"{name} must be at least {least:.3g} and finite, "
-                         f"or it is lost in the rounding errors of {kernel}"
-                         " (for the limit 0 see interpolate)")
+        raise ValueError(f"{name} must be at least 2**-52 times {size:.6g}, "
+                         "positive and finite, or it is lost in rounding "
+                         f"errors of {kernel} (the limit 0 is interpolate)")
 
     lam, flaw = float(lam), 1e-8 * size
     for shift in [flaw, lam] if lam > flaw > 0 else [lam]:
@@ -105,8 +105,8 @@ def ridge_spectrum(K, lam: float, name: str = "lam",
     with np.errstate(over="ignore"):
         size = check.finite(np.abs(K).sum(axis=1).max(), kernel)
     if lam < _EPS * size:
-        raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
-                         f"it is lost in the rounding errors of {kernel}")
+        raise ValueError(f"{name} must be at least 2**-52 times {size:.6g}, "
+                         f"or it is lost in rounding errors of {kernel}")
     d, U = np.linalg.eigh(K)
     if d[0] < -1e-8 * size:
         raise ValueError(f"{kernel} must be positive definite, but its "
