@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 38af94d41917eabe
+# Cells: 651294cff455b298
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -70,9 +70,9 @@ def ridge_factor(K, lam: float, name: str = "lam",
         size = float(np.abs(K).sum(axis=1).max())     # of eigenvalues
     least = max(_EPS * size, check.TINY)
     if not (isinstance(lam, Real) and least <= lam <= check.MAX - size):
-        raise ValueError(f"{name} must be at least {least:.3g} and finite, "
-                         f"or it is lost in the rounding errors of {kernel}"
-                         " (for the limit 0 see interpolate)")
+        raise ValueError(f"{name} must be at least 2**-52 times {size:.6g}"
+                         ", positive and finite, or it is lost in rounding "
+                         f"errors of {kernel} (the limit 0 is interpolate)")
 
     lam, flaw = float(lam), 1e-8 * size
     for shift in [flaw, lam] if lam > flaw > 0 else [lam]:
@@ -105,8 +105,8 @@ def ridge_spectrum(K, lam: float, name: str = "lam",
     with np.errstate(over="ignore"):
         size = check.finite(np.abs(K).sum(axis=1).max(), kernel)
     if lam < _EPS * size:
-        raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
-                         f"it is lost in the rounding errors of {kernel}")
+        raise ValueError(f"{name} must be at least 2**-52 times {size:.6g}"
+                         f", or it is lost in rounding errors of {kernel}")
     d, U = np.linalg.eigh(K)
     if d[0] < -1e-8 * size:
         raise ValueError(f"{kernel} must be positive definite, but its "
@@ -168,8 +168,6 @@ def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     fitted values: ``S @ y`` are those of ``ridge(kernel, X, y, lam)`` at X
     (:prf:ref:`prop-ridge-smoother`).
 
-    Examples
-    --------
     >>> smoother_matrix(Gaussian(1.0), [0.0, 100.0], 0.25).round(6)
     array([[0.8, 0. ],
            [0. , 0.8]])
@@ -184,8 +182,6 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     """The trace Σ d_j / (d_j + λ) of the smoother matrix of `ridge`,
     between 0 and n (:prf:ref:`def-ridge-df`).
 
-    Examples
-    --------
     >>> degrees_of_freedom(Gaussian(1.0), [0.0, 100.0], 0.25)
     1.6
     """
@@ -312,8 +308,6 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     """Errors y_i - f(x_i), with the ridge fit f to all points but i, that
     is r_i / (1 - S_ii) (:prf:ref:`cor-ridge-loo`). Arguments of `ridge`.
 
-    Examples
-    --------
     Two points that the kernel cannot compare predict 0 for each other:
 
     >>> leave_one_out(Gaussian(1.0), [0.0, 100.0], [3.0, 5.0], 0.1)
@@ -500,8 +494,6 @@ def gaussian_derivative(X, sigma: float) -> np.ndarray:
     Gaussian Gram matrix with respect to its width, for
     `log_marginal_likelihood` (:prf:ref:`thm-gp-evidence`).
 
-    Examples
-    --------
     >>> gaussian_derivative([0.0, 2.0], 1.0).round(6)
     array([[0.      , 0.541341],
            [0.541341, 0.      ]])
