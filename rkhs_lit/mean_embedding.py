@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d8e241b144cd147c
+# Cells: eec517d564452968
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -42,23 +42,22 @@ def mean_embedding(kernel: Kernel, X, weights=None) -> RKHSFunction:
     array([0.783834])
     """
     Phi = Features(kernel, X)
-    n = len(Phi)
-    return Phi @ (np.full(n, 1 / n) if weights is None else weights)
+    return Phi @ (np.full(Phi.n, 1 / Phi.n) if weights is None else weights)
 
 
 # %% [3] Closed forms for normal distributions
-def _bell(sigma, A, D):
-    """b_A(δ) for the rows δ of D."""
+def _bell(sigma, A, T, m):
+    """b_A(t - m) for the rows t of T."""
     with np.errstate(over="ignore", invalid="ignore"):
         L, failed = dpotrf(np.eye(len(A)) + A / sigma / sigma, lower=True)
         if failed or not np.isfinite(L).all():
             raise ValueError("covariance is too large for the width "
                              f"{sigma} of the kernel")
-        z = solve_triangular(L, (D / sigma).T, lower=True,
+        z = solve_triangular(L, ((T - m) / sigma).T, lower=True,
                              check_finite=False)
         square = np.sum(z**2, axis=0)
     # A distance that overflows has a bell of height zero.
-    square = np.where(np.isfinite(square), square, np.inf)
+    square = np.nan_to_num(square, nan=np.inf)
     return np.exp(-square / 2 - np.log(L.diagonal()).sum())
 
 
@@ -69,15 +68,12 @@ def _suited(mu, nu):
         if not isinstance(f, (RKHSFunction, GaussianEmbedding)):
             raise ValueError(f"{name} must be an RKHSFunction or a "
                              f"GaussianEmbedding, got {type(f).__name__}")
-    if not (mu.kernel is nu.kernel or mu.kernel == nu.kernel):
-        raise ValueError("nu must have the same kernel as mu, got "
-                         f"{nu.kernel} and {mu.kernel}")
     d, e = (f.mean.shape if isinstance(f, GaussianEmbedding)
             else getattr(f.features.seen, "shape", ())[1:]
             for f in (mu, nu))
-    if d and e and d != e:
-        raise ValueError(f"nu must be in dimension {d[0]} like mu, got "
-                         f"{e[0]}")
+    if mu.kernel != nu.kernel or (d and e and d != e):
+        raise ValueError(f"nu must be in dimension {d} for {mu.kernel} "
+                         f"like mu, got dimension {e} for {nu.kernel}")
     return (nu, mu) if isinstance(mu, GaussianEmbedding) else (mu, nu)
 
 
@@ -119,8 +115,8 @@ class GaussianEmbedding(check.Record):
     def __post_init__(self):
         if not isinstance(self.kernel, Gaussian):
             raise ValueError(f"kernel must be Gaussian, got {self.kernel}")
-        m = check.real_array(self.mean, "mean")
-        m = check.vector(m[None] if m.ndim == 0 else m, "mean")
+        m = np.atleast_1d(check.real_array(self.mean, "mean"))
+        m = check.vector(m, "mean")
         S = check.real_array(self.covariance, "covariance")
         S = S * np.eye(len(m)) if S.ndim == 0 else S
         if S.shape != (len(m), len(m)):
@@ -130,9 +126,7 @@ class GaussianEmbedding(check.Record):
         if not verdict:
             raise ValueError("covariance must be positive definite, but "
                              f"scaled to size one {verdict.reason}")
-        object.__setattr__(self, "mean", m)
-        object.__setattr__(self, "covariance",
-                           check.frozen(S / 2 + S.T / 2))
+        vars(self).update(mean=m, covariance=check.frozen(S / 2 + S.T / 2))
 
     def __repr__(self):
         return f"GaussianEmbedding({self.kernel}, d={len(self.mean)})"
@@ -143,24 +137,16 @@ class GaussianEmbedding(check.Record):
         if T.shape[1] != len(self.mean):
             raise ValueError("T must have points in dimension "
                              f"{len(self.mean)}, got {T.shape[1]}")
-        with np.errstate(over="ignore"):
-            D = T - self.mean
-        return _bell(self.kernel.sigma, self.covariance, D)
+        return _bell(self.kernel.sigma, self.covariance, T, self.mean)
 
 
 # %% [6] Normal embeddings are data
 def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
                     nu: RKHSFunction | GaussianEmbedding) -> float:
-    """⟨μ, ν⟩, which is E k(X, Y) for two embeddings and E f(X) for a
-    function f and an embedding (:prf:ref:`thm-mean-embedding`).
+    """⟨μ, ν⟩ for one kernel, which is E k(X, Y) for two embeddings and
+    E f(X) for a function f and an embedding
+    (:prf:ref:`thm-mean-embedding`).
 
-    Parameters
-    ----------
-    mu, nu : RKHSFunction or GaussianEmbedding
-        With the same kernel.
-
-    Examples
-    --------
     >>> mu = GaussianEmbedding(Gaussian(1.0), 0.0, 1.5)
     >>> round(embedding_inner(mu, mu), 6)                # (1 + 3)^(-1/2)
     0.5
@@ -172,12 +158,9 @@ def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
         if isinstance(mu, RKHSFunction):
             value = mu.weights @ nu(mu.points)
         else:
-            A, D = mu.covariance + nu.covariance, mu.mean - nu.mean
-            value = _bell(mu.kernel.sigma, A, D[None])[0]
-    if not np.isfinite(value):
-        raise ValueError("weights are too large: the sum over the points "
-                         "overflows")
-    return float(value)
+            value = _bell(mu.kernel.sigma, mu.covariance + nu.covariance,
+                          mu.mean[None], nu.mean)[0]
+    return float(check.finite(value, "the sum over mu and nu"))
 
 
 def embedding_distance(mu: RKHSFunction | GaussianEmbedding,
@@ -190,13 +173,9 @@ def embedding_distance(mu: RKHSFunction | GaussianEmbedding,
     mu, nu = _suited(mu, nu)
     if isinstance(nu, RKHSFunction):
         return norm(mu - nu)
-    c = 1.0
-    if isinstance(mu, RKHSFunction):     # so that no square overflows
-        c = max(c, float(np.abs(mu.weights).max()))
-        mu = mu / c
-    square = (embedding_inner(mu, mu) - 2 * embedding_inner(mu, nu) / c
-              + embedding_inner(nu, nu) / c / c)
-    return math.sqrt(max(square, 0.0)) * c
+    square = (embedding_inner(mu, mu) - 2 * embedding_inner(mu, nu)
+              + embedding_inner(nu, nu))
+    return math.sqrt(max(square, 0.0))
 
 
 # %% [7] Points far from zero
@@ -211,10 +190,8 @@ def moved(Phi: Features, *others: Features) -> list[Features]:
     array([1., 0., 4.])
     """
     maps = [Phi, *others]
-    for F in maps:
-        if not isinstance(F, Features):
-            raise ValueError("Phi must be Features, got "
-                             f"{type(F).__name__}")
+    if not all(isinstance(F, Features) for F in maps):
+        raise ValueError("Phi and others must be Features")
     k = Phi.kernel
     if type(k)._about is Kernel._about:               # none is known
         return maps
@@ -228,17 +205,14 @@ def embedding_error(kernel: Kernel, X) -> float:
     """Unbiased estimate of E‖μ̂ - μ‖², the mean squared error of
     ``mean_embedding(kernel, X)`` (:prf:ref:`prop-error-estimate`).
 
+    It is not negative. The root is the standard error of the embedding,
+    and n times the number estimates V = E k(X, X) - ‖μ‖².
+
     Parameters
     ----------
     kernel : Kernel
     X : sequence of n points
         Drawn independently from one distribution; n at least 2.
-
-    Returns
-    -------
-    float
-        Not negative. The root is the standard error of the embedding,
-        and `n` times the number estimates V = E k(X, X) - ‖μ‖².
 
     Examples
     --------
@@ -248,13 +222,12 @@ def embedding_error(kernel: Kernel, X) -> float:
     """
     Phi, = moved(Features(kernel, X))
     c, Phi = Phi.unit()
-    if (n := len(Phi)) < 2:
+    n, k = Phi.n, Phi.diag()
+    if n < 2:
         raise ValueError("X must hold at least two points")
-    k = Phi.diag()
-    half = k / 2
 
     def visit(total, i, j):                        # ‖k_x - k_y‖² / 2
-        part = np.sum(np.add.outer(half[i], half[j]) - Phi.gram(None, i, j))
+        part = np.sum(np.add.outer(k[i], k[j]) / 2 - Phi.gram(None, i, j))
         total += part if i == j else 2 * part
 
     total = float(reduce_tiles(visit, lambda: np.zeros(1), n)[0])
@@ -280,11 +253,8 @@ class Characteristic(check.Record):
     ----------
     characteristic : bool
         Whether different distributions have different embeddings.
-    p : (n,) array
-        Probabilities; of `p` and `q` the one with the first point that
-        has any.
-    q : (n,) array
-        Probabilities that vanish wherever `p` does not.
+    p, q : (n,) arrays
+        Probabilities, nowhere both positive; `p` has the first.
     distance : float
         The distance of their embeddings, 0 if the verdict is False.
     """
@@ -294,16 +264,16 @@ class Characteristic(check.Record):
     q: np.ndarray
     distance: float
 
+    def __post_init__(self):
+        self.__setstate__(vars(self))              # arrays are read-only
+
     def __bool__(self) -> bool:
         return self.characteristic
 
-    def __post_init__(self):
-        for array in (self.p, self.q):
-            array.setflags(write=False)
-
 
 def is_characteristic(kernel: Kernel, X) -> Characteristic:
-    """Whether a kernel is characteristic on the finite set X
+    """Whether a kernel is characteristic on the finite set X, and a pair
+    for which ‖μ_p - μ_q‖ / ‖p - q‖ is least
     (:prf:ref:`thm-finite-characteristic`).
 
     Parameters
@@ -312,11 +282,6 @@ def is_characteristic(kernel: Kernel, X) -> Characteristic:
     X : sequence of n distinct points
         At least two. A kernel that is characteristic on X may fail on
         a larger set; one that fails on X fails on every larger set.
-
-    Returns
-    -------
-    Characteristic
-        With a pair for which ‖μ_p - μ_q‖ / ‖p - q‖ is least.
         Eigenvalues below n ε times the largest sum of a row of the Gram
         matrix count as zero: points that nearly coincide can make a
         characteristic kernel fail in this sense.
@@ -329,8 +294,7 @@ def is_characteristic(kernel: Kernel, X) -> Characteristic:
     (False, array([0.5, 0. , 0.5]), array([0., 1., 0.]))
     """
     Phi = Features(kernel, X)
-    n = len(Phi)
-    if n < 2 or not _distinct(Phi.points):
+    if (n := Phi.n) < 2 or not _distinct(Phi.points):
         raise ValueError("X must hold at least two points, all distinct")
     scale, Phi = Phi.unit()
     K, B = Phi.gram(), helmert(n)
