@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5a4bdad5a85bec08
+# Cells: 6da01525f0225c87
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -57,18 +57,14 @@ def posterior_weights(G, w, phi, eps: float,
 class Coordinates(check.Record):
     """Vectors φ in the place of features (:prf:ref:`thm-bayes-low-rank`).
 
-    ``phi(T)`` has the vectors φ(t) of the points T in its rows.
+    ``phi(T)`` has the vectors φ(t) of the points T in its rows, and the
+    (n, r) array ``phi.G`` those of X: K = G G' and k_X(t) = G φ(t).
 
     Parameters
     ----------
     Phi : Features
         The map of the points X.
     tol, max_rank : as for `pivoted_cholesky`
-
-    Attributes
-    ----------
-    G : (n, r) array
-        The vectors of X: K = G G' and k_X(t) = G φ(t).
     """
 
     Phi: Features
