@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d3ed17d33465f8d8
+# Cells: 6da01525f0225c87
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -29,14 +29,14 @@ from rkhs_lit.ridge import ridge_factor, ridge_spectrum, split_folds
 METHODS = "squared", "clipped"
 
 
-def posterior_weights(G, w, phi, eps: float, method: str = "squared",
-                      name: str = "eps") -> np.ndarray:
+def posterior_weights(G, w, phi, eps: float,
+                      method: str = "squared") -> np.ndarray:
     """The weights ζ = Re ΛG (S + i√ε I)⁻¹ φ of a posterior, from the
     weights w of the prior, for K = G G', S = G'ΛG and a φ, or columns φ,
     with k_X(x) = G φ (:prf:ref:`thm-bayes-low-rank`). For "clipped" it is
-    (S + εI)⁻¹, with the positive parts of w. The arrays are not checked;
-    errors call ε by its name."""
-    eps, shift = check.positive(eps, name), 1j * math.sqrt(eps)
+    (S + εI)⁻¹, with the positive parts of w. The arrays are not
+    checked."""
+    eps, shift = check.positive(eps, "eps"), 1j * math.sqrt(eps)
     if check.choice(method, "method", METHODS) == "clipped":
         w, shift = np.maximum(w, 0.0), eps
     with np.errstate(over="ignore", invalid="ignore"):
@@ -44,12 +44,12 @@ def posterior_weights(G, w, phi, eps: float, method: str = "squared",
         S = G.T @ LG
         size = np.abs(S).sum(axis=0).max()
         if not abs(shift) >= np.finfo(float).eps * size:
-            raise ValueError(f"{name} must be larger, or it is lost beside "
-                             f"an operator of size {size:.3g}")
+            raise ValueError("eps must be larger, or it is lost beside an "
+                             f"operator of size {size:.3g}")
         # NumPy alone: in a loop, the threads of NumPy's and of SciPy's
         # BLAS would get in each other's way.
         R = np.linalg.solve(S + shift * np.eye(len(S)), phi)
-        return check.finite(LG @ R.real, name)
+        return check.finite(LG @ R.real, "eps")
 
 
 # %% [3] Coordinates in the place of features
@@ -57,18 +57,14 @@ def posterior_weights(G, w, phi, eps: float, method: str = "squared",
 class Coordinates(check.Record):
     """Vectors φ in the place of features (:prf:ref:`thm-bayes-low-rank`).
 
-    ``phi(T)`` has the vectors φ(t) of the points T in its rows.
+    ``phi(T)`` has the vectors φ(t) of the points T in its rows, and the
+    (n, r) array ``phi.G`` those of X: K = G G' and k_X(t) = G φ(t).
 
     Parameters
     ----------
     Phi : Features
         The map of the points X.
     tol, max_rank : as for `pivoted_cholesky`
-
-    Attributes
-    ----------
-    G : (n, r) array
-        The vectors of X: K = G G' and k_X(t) = G φ(t).
     """
 
     Phi: Features
@@ -78,8 +74,7 @@ class Coordinates(check.Record):
     def __post_init__(self):
         Phi = self.Phi
         if not isinstance(Phi, Features):
-            raise ValueError("Phi must be Features, got "
-                             f"{type(Phi).__name__}")
+            raise ValueError(f"Phi must be Features, got {Phi!r}")
         G, pivots = pivoted_cholesky(Phi.kernel, Phi, tol=self.tol,
                                      max_rank=self.max_rank,
                                      return_pivots=True)
@@ -108,23 +103,14 @@ class Coordinates(check.Record):
         return solve_triangular(self._R, values, lower=True)
 
 
-def _prior_weights(Psi, prior, lam, tol):
-    """The weights w = F (F'F + nλI)⁻¹ p of the prior."""
-    phi = Coordinates(Psi, tol)
-    F, p = phi.G, phi.of(prior, "prior")
-    shift = check.positive(len(F) * check.positive(lam, "lam"), "n lam")
-    factor = ridge_factor(F.T @ F, shift, "n lam", "l")
-    with np.errstate(over="ignore", invalid="ignore"):
-        return check.finite(F @ cho_solve(factor, p), "prior")
-
-
 # %% [4] Coordinates in the place of features
 def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
                     prior: RKHSFunction | GaussianEmbedding, lam: float,
                     eps: float | None = None, *, tol: float = 1e-14
                     ) -> RKHSFunction:
-    """The embedding of X when Y has another distribution, by the kernel
-    sum rule (:prf:ref:`thm-kernel-sum-rule`).
+    """The embedding Σ w_i k(x_i, ·) of X when Y has another distribution,
+    with w = (L + nλI)⁻¹ prior(Y) (:prf:ref:`thm-kernel-sum-rule`). The
+    n w_i estimate the density ratio at y_i; some may be negative.
 
     Parameters
     ----------
@@ -141,12 +127,6 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
         The share of the trace of a Gram matrix that its low-rank factor
         may leave out.
 
-    Returns
-    -------
-    RKHSFunction
-        Σ w_i k(x_i, ·) in H_k with w = (L + nλI)⁻¹ prior(Y). The n w_i
-        estimate the density ratio at y_i; some may be negative.
-
     Examples
     --------
     Of three days without sun two were rainy; sun makes all dry. If half
@@ -162,33 +142,32 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
     array([0.666667, 0.333333])
     """
     Phi, Psi = paired(k, l, X, Y)
-    return Phi @ _prior_weights(Psi, prior, lam, tol)
+    phi, shift = Coordinates(Psi, tol), Psi.n * check.positive(lam, "lam")
+    F, p = phi.G, phi.of(prior, "prior")
+    factor = ridge_factor(F.T @ F, shift, "n lam", "l")
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Phi @ check.finite(F @ cho_solve(factor, p), "prior")
 
 
 def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
                       prior: RKHSFunction | GaussianEmbedding, lam: float,
                       eps: float | None = None, *, tol: float = 1e-14
                       ) -> RKHSOperator:
-    """The embedding of (X, Y) when Y has another distribution, by the
-    kernel chain rule (:prf:ref:`thm-kernel-chain-rule`).
-
-    All arguments are those of `kernel_sum_rule`. The operator from H_l
-    to H_k is Σ w_i k(x_i, ·) ⊗ l(y_i, ·), an estimate of the uncentred
-    cross-covariance operator under the prior.
-    """
+    """The embedding Σ w_i k(x_i, ·) ⊗ l(y_i, ·) of (X, Y) when Y has
+    another distribution (:prf:ref:`thm-kernel-chain-rule`): an operator
+    from H_l to H_k, the uncentred cross-covariance operator under the
+    prior. Arguments and weights are those of `kernel_sum_rule`."""
     Phi, Psi = paired(k, l, X, Y)
-    w = _prior_weights(Psi, prior, lam, tol)
-    return RKHSOperator(k, Phi, l, Psi, w)
+    mu = kernel_sum_rule(k, l, Phi, Psi, prior, lam, tol=tol)
+    return RKHSOperator(k, Phi, l, Psi, mu.weights)
 
 
 # %% [5] Coordinates in the place of features
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelPosterior(check.Record):
     """The embeddings of the posterior distributions of Y given X = x,
-    for all x (:prf:ref:`thm-kbr-gram`).
-
-    Made by `kernel_bayes_rule`, or from weights of the prior that are
-    known. ``posterior(x)`` is a function of H_l.
+    for all x (:prf:ref:`thm-kbr-gram`), made by `kernel_bayes_rule`, or
+    from weights of the prior that are known.
 
     Parameters
     ----------
@@ -233,9 +212,9 @@ class KernelPosterior(check.Record):
     def expectation(self, g, T) -> np.ndarray:
         """Estimates of the posterior expectation of g(Y) for the points
         T; g as for `ConditionalEmbedding.expectation`."""
+        phi, values = self.phi(T), values_at(g, self.Psi)
         with np.errstate(over="ignore", invalid="ignore"):
-            c = self.Z.T @ values_at(g, self.Psi)
-            return check.finite(self.phi(T) @ c, "g")
+            return check.finite(phi @ (self.Z.T @ values), "g")
 
 
 def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
@@ -274,23 +253,21 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
     array([0.75, 0.25])
     """
     Phi, Psi = paired(k, l, X, Y)
-    w = _prior_weights(Psi, prior, lam, tol)
-    return KernelPosterior(k, l, Phi, Psi, w, eps, method, tol)
+    mu = kernel_sum_rule(k, l, Phi, Psi, prior, lam, tol=tol)
+    return KernelPosterior(k, l, Phi, Psi, mu.weights, eps, method, tol)
 
 
 # %% [6] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
 class BayesValidation(check.Record):
-    """Parameters of the kernel Bayes rule chosen on points left out by
-    `validate_bayes_rule` (:prf:ref:`prop-kbr-scores`).
+    """The choice of `validate_bayes_rule` (:prf:ref:`prop-kbr-scores`).
 
     Attributes
     ----------
-    lams, epsilons : (a,) and (b,) arrays
-    ratio_scores : (a,) array
+    lams, ratio_scores : (a,) arrays
         The first score of each λ, half the mean squared error of the
         density ratio up to a constant.
-    risks : (b,) array
+    epsilons, risks : (b,) arrays
         The second score of each ε, for the chosen λ.
     lam, eps : float
         Those with the least score and the least risk.
@@ -311,28 +288,21 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
                         prior: RKHSFunction | GaussianEmbedding, lams,
                         epsilons, *, method: str = "squared", folds=5,
                         rng=None, tol: float = 1e-14) -> BayesValidation:
-    """Choose λ and ε of the kernel Bayes rule by cross-validation
-    (:prf:ref:`prop-kbr-scores`).
+    """Choose λ and ε of the kernel Bayes rule by cross-validation: λ by
+    the first score, then ε by the second (:prf:ref:`prop-kbr-scores`).
+    With the same lams and folds, risks of both methods can be compared.
 
     Parameters
     ----------
     k, l, X, Y, prior, method, tol : as for `kernel_bayes_rule`
     lams, epsilons : lists of positive numbers
-    folds : int, or list of lists of indices
-        The number of folds, drawn at random, or the folds.
-    rng : seed or numpy.random.Generator, optional
-        To draw the folds.
-
-    Returns
-    -------
-    BayesValidation
-        Its ``lam`` and ``eps`` are for `kernel_bayes_rule`. With the
-        same lams and folds, risks of both methods can be compared.
+    folds, rng : as for `cross_validate`
     """
     Phi, Psi = paired(k, l, X, Y)
     lams = check.positives(lams, "lams")
     epsilons = check.positives(epsilons, "epsilons")
-    check.choice(method, "method", METHODS)
+    clipped = check.choice(method, "method", METHODS) == "clipped"
+    shifts = epsilons if clipped else 1j * np.sqrt(epsilons)
     folds, _ = split_folds(Phi.n, folds, rng=rng)
     rests = [np.setdiff1d(np.arange(Phi.n), fold) for fold in folds]
     phi = Coordinates(Psi, tol)
@@ -355,11 +325,15 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
                              "no estimate of the density ratio is positive")
         for fold, rest, theta in zip(folds, rests, thetas):    # the second
             w = F[rest] @ theta[:, best] / len(rest)
-            for j, eps in enumerate(epsilons):
-                Z = posterior_weights(G[rest], w, G[fold].T, eps, method,
-                                      "epsilons")
-                miss = np.sum((F[fold] - Z.T @ F[rest]) ** 2, axis=1)
-                risks[j] += ratio[fold] @ miss
+            LG = (np.maximum(w, 0.0) if clipped else w)[:, None] * G[rest]
+            s, V = np.linalg.eigh(G[rest].T @ LG)
+            if np.abs(shifts).min() < np.finfo(float).eps * np.abs(s).max():
+                raise ValueError("epsilons must be larger, or the least is "
+                                 "lost in the rounding of an operator")
+            left, right = G[fold] @ V, F[rest].T @ LG @ V
+            for j, shift in enumerate(shifts):
+                miss = F[fold] - (left * (1 / (s + shift)).real) @ right.T
+                risks[j] += ratio[fold] @ np.sum(miss**2, axis=1)
     risks = check.finite(risks / ratio.sum(), "epsilons")
     return BayesValidation(
         lams, epsilons, check.frozen(scores / Phi.n), check.frozen(risks),

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a6133b81639dab85
+# Cells: 48a874fd18acd703
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -74,8 +74,7 @@ class ConditionalEmbedding(check.Record):
     def __post_init__(self):
         Phi, Psi = paired(self.k, self.l, self.X, self.Y)
         lam = check.positive(self.lam, "lam")
-        shift = check.positive(Phi.n * lam, "n lam")
-        factor, lower = ridge_factor(Phi.gram(), shift, "n lam", "k")
+        factor, lower = ridge_factor(Phi.gram(), Phi.n * lam, "n lam", "k")
         vars(self).update(X=Phi.points, Y=Psi.points, lam=lam, Phi=Phi,
                           Psi=Psi, factor=(check.frozen(factor), lower))
 

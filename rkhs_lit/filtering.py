@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 19414ffef6e8640b
+# Cells: ce67c69927495047
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -48,13 +48,10 @@ class KernelBayesFilter(check.Record):
     lam : float
         λ > 0, added to the covariance operator of the states, and for
         the first observation to that of the observations.
-    eps : float
-        ε > 0, the regulariser of Bayes' rule.
+    eps, method : as for `kernel_bayes_rule`
     next_states : sequence of n points, optional
         The successors of n states with n observations, in place of one
         trajectory.
-    method : "squared" or "clipped"
-        The form of Bayes' rule, as for `kernel_bayes_rule`.
     estimate : "auto", "preimage", "mean" or "state"
         How an embedding becomes a point: by its pre-image (for a
         Gaussian k), as the weighted mean of the states, or as the state
@@ -62,8 +59,7 @@ class KernelBayesFilter(check.Record):
     normalise : bool
         Whether weights get mass one (:prf:ref:`def-filter-mass`). If
         not, they may fade away (:prf:ref:`prop-filter-scale`).
-    tol, max_rank
-        Accuracy of the features, as for `pivoted_cholesky`.
+    tol, max_rank : as for `pivoted_cholesky`
 
     Examples
     --------
@@ -89,32 +85,32 @@ class KernelBayesFilter(check.Record):
     max_rank: int | None = None
 
     def __post_init__(self):
-        Phi = Phi_next = Features(self.k, self.states, "states", "k")
+        k, after = self.k, self.next_states
+        Phi = Features(k, self.states, "states", "k")
         Psi = Features(self.l, self.observations, "observations", "l")
-        if self.next_states is not None:
-            Phi_next = Features(self.k, self.next_states, "next_states", "k")
+        Phi_next = Phi if after is None else Features(
+            k, after, "next_states", "k")
         for other in (Psi, Phi_next):
             if other.n != Phi.n:
                 raise ValueError(f"{other.name} must be as many as states "
                                  f"({Phi.n}), got {other.n}")
-        if self.next_states is not None:
-            trajectory = Phi.joined(Phi_next)
-        elif Phi.n < 2:
+        whole = Phi if after is None else Phi.joined(Phi_next)
+        if whole.n < 2:
             raise ValueError("states must be a trajectory of at least two")
-        else:
-            trajectory, Phi, Phi_next, Psi = Phi, Phi[:-1], Phi[1:], Psi[:-1]
+        if after is None:
+            Phi, Phi_next, Psi = Phi[:-1], Phi[1:], Psi[:-1]
 
         check.choice(self.method, "method", METHODS)
         check.flag(self.normalise, "normalise")
-        best = ("preimage",) if isinstance(self.k, Gaussian) else ()
-        estimate = check.choice(self.estimate, "estimate",
-                                ("auto", *best, "state", "mean"))
+        gaussian = isinstance(k, Gaussian)
+        ways = ("auto", "state", "mean") + ("preimage",) * gaussian
+        estimate = check.choice(self.estimate, "estimate", ways)
         if estimate == "auto":
-            estimate = (*best, "state")[0]
+            estimate = "preimage" if gaussian else "state"
         if estimate == "mean":
-            vars(self).update(vectors=as_points(Phi.points, "states"))
+            as_points(Phi.points, "states")          # must be vectors
 
-        phi = Coordinates(trajectory, self.tol, self.max_rank)
+        phi = Coordinates(whole, self.tol, self.max_rank)
         gamma = Coordinates(Psi, self.tol, self.max_rank)
         vars(self).update(
             states=Phi.points, observations=Psi.points, Phi=Phi,
@@ -159,16 +155,16 @@ class KernelBayesFilter(check.Record):
         return Filtered(self.k, self.states, W, self.locate(W), notes)
 
     def _run(self, at_ys, theta):
-        """The weights α⁺ after each of the observations, and how they were
-        found (:prf:ref:`alg-kernel-filter`); θ⁻ are the coordinates of the
-        first prediction, if there is one."""
+        """The weights α⁺ after each observation, and how they were found
+        (:prf:ref:`alg-kernel-filter`, its list from the end); θ⁻ are the
+        coordinates of the first prediction, if there is one."""
         F, gammas, W, notes = self.F, self.gamma(at_ys), [], []
         seen = np.abs(gammas).max(axis=1) > 1e-8 * np.sqrt(at_ys.diag())
         for gamma, visible in zip(gammas, seen):
-            resorts, start = [("training", np.full(len(F), 1 / len(F)))], (
-                "start" if theta is None else "restart")
+            resorts = [("training", np.full(len(F), 1 / len(F)))]
             if visible:
-                resorts.append((start, self.start @ gamma))
+                resorts.append(("start" if theta is None else "restart",
+                                self.start @ gamma))
             if theta is not None:
                 w = self.mass(self.prior @ theta)
                 resorts.append(("prediction", w))
@@ -198,7 +194,8 @@ class KernelBayesFilter(check.Record):
             found = highest.points
             return tuple(found) if isinstance(found, list) else found
         if self.estimate == "mean":
-            U, X = np.array([*map(unit_mass, W)]), self.vectors
+            U = np.array([*map(unit_mass, W)])
+            X = as_points(self.states, "states")
             cancel = U.sum(axis=1) < np.abs(U).sum(axis=1) / 10
             for j in np.flatnonzero(cancel):
                 U[j] = unit_mass(np.maximum(U[j], 0.0))
@@ -212,13 +209,12 @@ class KernelBayesFilter(check.Record):
         """The same filter with other regularisers; the features are
         not computed again."""
         lam, eps = check.positive(lam, "lam"), check.positive(eps, "eps")
-        shift = check.positive(self.Phi.n * lam, "n lam")
         prior, start = (check.frozen(cho_solve(ridge_factor(
-            E.T @ E, shift, "n lam", name), E.T).T)
+            E.T @ E, self.Phi.n * lam, "n lam", name), E.T).T)
             for E, name in ((self.F, "k"), (self.G, "l")))
-        other = object.__new__(KernelBayesFilter)
+        other, M = object.__new__(KernelBayesFilter), self.F_next.T @ prior
         vars(other).update(vars(self), lam=lam, eps=eps, prior=prior,
-                           start=start, M=check.frozen(self.F_next.T @ prior))
+                           start=start, M=check.frozen(M))
         return other
 
 
@@ -273,7 +269,6 @@ class FilterValidation(check.Record):
     filter : KernelBayesFilter
         The best one, trained on the whole trajectory.
     kernels, lams, epsilons : p pairs (k, l), (q,) and (r,) arrays
-        What was tried.
     errors : (p, q, r) array
         The validation error for each pair of kernels, λ and ε.
     best : tuple of three int
@@ -306,15 +301,12 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     states : (n + 1, d) or (n + 1,) array
     observations : sequence of n + 1 points
     lams, epsilons : (q,) and (r,) arrays
-        Candidates for λ and ε.
     held_out : int
         How many of the last states are estimated and not trained on.
-    method, estimate, normalise, tol, max_rank
-        As for `KernelBayesFilter`.
+    method, estimate, normalise, tol, max_rank : of `KernelBayesFilter`
     """
-    X, Y = as_points(states, "states"), as_sequence(observations,
-                                                    "observations")
-    X = X[:, 0] if np.ndim(states) == 1 else X
+    X = as_points(states, "states").reshape(np.shape(states))
+    Y = as_sequence(observations, "observations")
     if len(X) != len(Y):
         raise ValueError("observations must be as many as states "
                          f"({len(X)}), got {len(Y)}")
