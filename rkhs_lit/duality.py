@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fd12f21857cfc1d5
+# Cells: 4eee7ea3698c52ee
 
 # %% [1] Duality: the price of a constraint
 import math
@@ -162,11 +162,10 @@ def _interior_point(whole, trace=None):
         first = solve(E @ (theta * model.e) - model.q, model.b)
         c, c_tau = -v.s * v.z, -v.tau * v.kappa              # predictor
         step, alpha = _step(model, v, solve, first, rho, 1.0, c, c_tau)
-        sigma = 0.5 if stalled > 5 else (1 - min(1.0, alpha)) ** 3
-        if stalled <= 5:                                     # corrector
-            c, c_tau = c - step.s * step.z, c_tau - step.tau * step.kappa
+        sigma = (1 - min(1.0, alpha)) ** 3                   # corrector
         step, alpha = _step(model, v, solve, first, rho, 1 - sigma,
-                            sigma * mu + c, sigma * mu + c_tau)
+                            sigma * mu + c - step.s * step.z,
+                            sigma * mu + c_tau - step.tau * step.kappa)
         v = [a + min(1.0, 0.995 * alpha) * d for a, d in zip(v, step)]
         size = max(np.max(a, initial=0.0) for a in v[2:])
         v = _Point(*(a / size for a in v))
@@ -189,13 +188,12 @@ def _standard(program):
         P, F = F @ F.T, None
     F = np.zeros((n, 0)) if F is None else F
     r = F.shape[1]
-    if P is None or np.count_nonzero(P, axis=1).max() <= 1:
-        d = np.zeros(n) if P is None else P.diagonal()
-        P = sparse.diags_array(np.concatenate(
-            [d, np.zeros(m), np.ones(r)])).tocsr()
-    else:
+    P, none = np.zeros((n, n)) if P is None else P, np.zeros(r)
+    if np.count_nonzero(P, axis=1).max() > 1:
         P = np.pad(P, (0, m))
-    none = np.zeros(r)
+    else:
+        P = sparse.diags_array(np.concatenate(
+            [P.diagonal(), np.zeros(m), none + 1])).tocsr()
     A = np.block([[A, np.zeros((p, m)), np.zeros((p, r))],
                   [C, np.eye(m), np.zeros((m, r))],
                   [F.T, np.zeros((r, m)), -np.eye(r)]])
@@ -303,24 +301,46 @@ def _exact(model, x, y, low, high):
     return None
 
 
+def _semidefinite(P):
+    """Is P positive semidefinite, as the floats describe it?"""
+    rows = [] if P is None else [[*map(Fraction, row)] for row in P]
+    while rows:
+        (d, *first), *rest = rows
+        if d < 0 or (not d and any(first)):
+            return False
+        rows = [[a - row[0] * b / d if d else a
+                 for a, b in zip(row[1:], first)] for row in rest]
+    return True
+
+
 def _optimum(program):
     """A solution x, the multipliers of Ax = b and Cx <= c, the error (0
-    if the solution is exact), and the number of steps."""
-    n, p, m = len(program.q), len(program.b), len(program.c)
-    model = _standard(program)
+    if the solution is exact, infinite if it cannot be known), and the
+    number of steps."""
+    P, F, q, A, b, C, c, _, _ = program
+    n, p, m, model = len(q), len(b), len(c), _standard(program)
     x, y, tight, count = _interior_point(model)
     fixed = model.lower == model.upper
     start = fixed | (tight > 0), fixed | (tight < 0)
     x, y, error, *end = _polished(model, x, y, *start)
-    if len(x) + len(y) <= 40:
-        for guess, faces in ((0 * y, start), (y, start), (y, end)):
-            exact = _exact(model, x, guess, *faces)
-            if exact is not None:
-                (x, y), error = exact, 0.0
-                break
+    guesses = ((0 * y, start), (y, start), (y, end))
+    for guess, faces in guesses if len(x) + len(y) <= 40 else ():
+        if exact := _exact(model, x, guess, *faces):
+            (x, y), error = exact, 0.0
+            break
     slack, lam = x[n:n + m], y[p:p + m]
     lam = np.where(lam < 1e-10 * slack, 0.0, np.maximum(lam, 0.0))
-    return x[:n], y[:p], lam, error, count
+    x, y, tiny = x[:n], y[:p], 800 * n * _EPS
+    # Can rounding errors hide what Px or Ax and Cx lack, far out?
+    X = np.abs(x)
+    PX = np.abs(F) @ (np.abs(F.T) @ X) if P is None else np.abs(P) @ X
+    terms = np.abs(q) + np.abs(A.T) @ np.abs(y) + np.abs(C.T) @ lam
+    rows, right = np.vstack([A, C]), np.append(b, c)
+    if (q @ x < 0 and tiny * PX.max() > terms.max()) or (
+            tiny * (np.abs(rows) @ X).max(initial=0.0)
+            > np.abs(right).max(initial=1.0)):
+        error = 0.0 if error == 0 and _semidefinite(P) else np.inf
+    return x, y, lam, error, count
 
 
 # %% [7] Fine print
@@ -354,8 +374,7 @@ def _near(M, v, tol):
     """w near v with Mw = 0 exactly, zero where v is nearly zero."""
     v = np.round(v / (np.abs(v).max(initial=0.0) or 1.0) * 2.0**40) / 2**40
     held = np.abs(v) > tol
-    return _exactly(M, 0 * M[:, :1].sum(axis=1), np.where(held, v, 0.0),
-                    held, np.abs(v))
+    return _exactly(M, np.zeros(len(M)), v * held, held, np.abs(v))
 
 
 def _farkas(program, y, tol):
@@ -433,60 +452,33 @@ def _no_solution(program):
     return None
 
 
-def _semidefinite(P):
-    """Is P positive semidefinite, as the floats describe it?"""
-    rows = [] if P is None else [[*map(Fraction, row)] for row in P]
-    while rows:
-        (d, *first), *rest = rows
-        if d < 0 or (not d and any(first)):
-            return False
-        rows = [[a - row[0] * b / d if d else a
-                 for a, b in zip(row[1:], first)] for row in rest]
-    return True
-
-
-def _hidden(program, x, y, lam):
-    """Can rounding errors hide what Px or Ax and Cx lack, far out?"""
-    P, F, q, A, b, C, c, _, _ = program
-    X, tiny = np.abs(x), 800 * len(q) * _EPS
-    PX = np.abs(F) @ (np.abs(F.T) @ X) if P is None else np.abs(P) @ X
-    terms = np.abs(q) + np.abs(A.T) @ np.abs(y) + np.abs(C.T) @ lam
-    rows = np.append(np.abs(A) @ X, np.abs(C) @ X)
-    return (q @ x < 0 and tiny * PX.max() > terms.max()) or tiny * rows.max(
-        initial=0.0) > np.abs(np.append(b, c)).max(initial=1.0)
-
-
 # %% [8] Fine print
 @dataclass(frozen=True, eq=False)
 class QPSolution(check.Record):
     """Answer to a quadratic programme (:prf:ref:`thm-qp-trichotomy`).
 
-    The arrays are read-only. Write d for `direction`, and y, λ, z, w for
-    `equality`, `inequality`, `at_lower` and `at_upper`. The status says
-    what they prove:
+    Write d for `direction`, and y, λ, z, w for the multipliers
+    `equality`, `inequality`, `at_lower` and `at_upper` of Ax = b, Cx <= c
+    and the bounds; λ, z, w are not negative. The status says what the
+    read-only arrays prove:
 
-    * "optimal": x solves the programme, with the multipliers y, λ, z, w:
-      exactly, up to the last rounding, if the programme is small; else up
-      to 1e-7 of the terms of each condition and of the objective.
+    * "optimal": x solves the programme, with these multipliers: exactly,
+      up to the last rounding, if the programme is small; else up to 1e-7
+      of the terms of each condition and of the objective.
     * "infeasible": no x is feasible, since A'y + C'λ - z + w = 0 and yet
       lower'z - upper'w - b'y - c'λ = margin > 0. Then x is the point
       within the bounds that is closest to obeying the other constraints.
     * "unbounded": x is feasible, and the objective falls for ever along
       d, since Pd = 0, Ad = 0, Cd <= 0, d never meets a bound, and
       q'd = -margin < 0. Then y, λ, z, w are zero.
-    * "not decided": x is the best point that was met, and proves nothing.
+    * "not decided": x is the best point that was met, and proves nothing;
+      `reason` says why.
 
     "infeasible" and "unbounded" have been checked in exact arithmetic:
     the arrays are the fractions of a proof, rounded.
 
     Attributes
     ----------
-    status : str
-    x : (n,) array
-    equality, inequality : (p,) and (m,) arrays
-        Multipliers of Ax = b and, not negative, of Cx <= c.
-    at_lower, at_upper : (n,) arrays
-        Multipliers of the bounds, not negative.
     objective : float
         The value x'Px/2 + q'x, or plus or minus infinity.
     gap : float
@@ -501,11 +493,8 @@ class QPSolution(check.Record):
         Largest product of a multiplier and its slack.
     iterations : int
         Steps of the interior-point method.
-    direction : (n,) array or None
     margin : float
         The number that proves that there is no solution, or 0.
-    reason : str
-        Why nothing was decided, or "".
     """
 
     status: str
@@ -532,7 +521,7 @@ class QPSolution(check.Record):
 
 # %% [9] Fine print
 def _quadratic(P, n):
-    P = check.real_array(P, "P")
+    P = check.real_array(P, "P", 2)
     if P.shape != (n, n):
         raise ValueError(f"P must have shape ({n}, {n}) to go with q, got "
                          f"shape {P.shape}")
@@ -573,9 +562,6 @@ def _checked(P, q, A, b, C, c, lower, upper, factor):
     for M, v, (left, right) in ((A, b, "Ab"), (C, c, "Cc")):
         if M is None and v is None:
             M, v = np.zeros((0, n)), np.zeros(0)
-        elif M is None or v is None:
-            name, other = (left, right) if M is None else (right, left)
-            raise ValueError(f"{name} must be given together with {other}")
         else:
             M = np.atleast_2d(check.real_array(M, left))
             v = np.atleast_1d(check.real_array(v, right))
@@ -617,33 +603,29 @@ def _scaled(program, units):
 
 def _units(program):
     """Units that bring the numbers near one."""
-    def top(v, axis=None):              # minus infinity: no entry
-        return np.max(v, axis=axis, initial=-np.inf)
-
-    def some(v, otherwise=0.0):
+    def some(v, otherwise=0.0):         # minus infinity: no entry
         return np.where(np.isfinite(v), v, otherwise)
 
     P, F, q, A, b, C, c, lower, upper = program
     h, G, e_q, e_b, near, far = (np.log2(np.abs(v)) for v in (
         np.sqrt(P.diagonal()) if F is None else np.abs(F).max(axis=1),
-        np.vstack([A, C]), q, np.append(b, c),
+        np.vstack([A, C, 0 * q]), q, np.concatenate([b, c, [0.0]]),
         np.maximum(np.maximum(lower, -upper), 0.0),
         np.append(lower, upper)))
-    x, r = np.zeros(len(q)), -some(top(G, 1))
+    x, r = np.zeros(len(q)), -some(G.max(axis=1))
     for _ in range(20):                 # rows and columns in turn
-        column = top(G + r[:, None], 0) + x
-        x = x - some(np.maximum(h - some(top(h)) + x, column / 2))
-        r = r - some(top(G + x, 1) + r) / 2
+        column = (G + r[:, None]).max(axis=0) + x
+        x = x - some(np.maximum(h - some(h.max()) + x, column / 2))
+        r = r - some((G + x).max(axis=1) + r) / 2
     x, r, p = np.round(x).astype(int), np.round(r).astype(int), len(b)
-    e_P, e_q = 2 * top(h + x), top(e_q + x)
-    least = max(top(near - x), top(e_b + r))
-    far = far - np.tile(x, 2)
+    e_P, e_q, far = 2 * (h + x).max(), (e_q + x).max(), far - np.tile(x, 2)
     far = far[np.isfinite(far)]
     typical = min(some(e_q - e_P, np.inf),
                   np.median(far) if len(far) else np.inf)
-    s = int(some(max(least, some(typical, -np.inf))))
+    s = int(some(max((near - x).max(), (e_b + r).max(),
+                     some(typical, -np.inf))))
     t = int(some(max(e_P + 2 * s, e_q + s)))
-    return _Units(x + s, t + t % 2, r[:p] - s, r[p:] - s)
+    return _Units(x + s, t + t % 2, r[:p] - s, r[p:-1] - s)
 
 
 def _answer(program, u, status, x, y=None, lam=None, z=None, w=None, *,
@@ -651,7 +633,8 @@ def _answer(program, u, status, x, y=None, lam=None, z=None, w=None, *,
     """The record, in the units of the caller."""
     P, F, q, A, b, C, c, lower, upper = program
     r_p, r_c = A @ x - b, C @ x - c
-    k, size, objective, gap, worst = u.objective, 1.0, np.inf, np.inf, 0.0
+    k = 0 if status == "infeasible" else u.objective
+    size, objective, gap, worst = 1.0, np.inf, np.inf, 0.0
     if status in ("optimal", "not decided"):
         Px = F @ (F.T @ x) if P is None else P @ x
         r = Px + q + A.T @ y + C.T @ lam
@@ -663,13 +646,8 @@ def _answer(program, u, status, x, y=None, lam=None, z=None, w=None, *,
                                    -lam * r_c])
         objective, worst = x @ Px / 2 + q @ x, np.abs(products).max()
         gap = products.sum() + left @ x - r_p @ y
-    elif status == "infeasible":        # a proof may have any length
-        k = 1 - max(int((np.frexp(v)[1] + e)[v != 0].max(initial=-9999))
-                    for v, e in ((y, u.A), (lam, u.C),
-                                 (np.maximum(z, w), -u.x)))
-    else:
-        g = int((np.frexp(direction)[1] + u.x)[direction != 0].max())
-        direction, k, objective = np.ldexp(direction, u.x - g), k - g, -gap
+    elif status == "unbounded":
+        direction, objective = np.ldexp(direction, u.x), -np.inf
         size = np.abs(direction).max()
         direction = direction / size
         y, lam, z, w = 0 * b, 0 * c, 0 * x, 0 * x
@@ -677,21 +655,21 @@ def _answer(program, u, status, x, y=None, lam=None, z=None, w=None, *,
     def here(v, exponent=0):
         return np.ldexp(v, k + exponent) / size
 
-    answer = QPSolution(
-        status, np.ldexp(x, u.x), here(y, u.A), here(z, -u.x),
-        here(w, -u.x), float(here(objective)), float(here(gap)),
+    x, y, lam = np.ldexp(x, u.x), here(y, u.A), here(lam, u.C)
+    z, w, margin = here(z, -u.x), here(w, -u.x), float(here(margin))
+    objective = float(here(objective))
+    if not np.isfinite(np.hstack([
+            x, y, lam, z, w, margin, status == "optimal" and objective])
+            ).all():
+        raise ValueError("q, b and the bounds must be of a size such that "
+                         "the solution does not overflow")
+    return QPSolution(
+        status, x, y, z, w, objective, float(here(gap)),
         float(np.abs(here(left, -u.x)).max()),
         float(max(np.abs(np.ldexp(r_p, -u.A)).max(initial=0.0),
                   np.ldexp(r_c, -u.C).max(initial=0.0))),
-        float(here(worst)), direction=direction,
-        margin=float(here(margin)), inequality=here(lam, u.C), **more)
-    if not np.isfinite(np.hstack([
-            answer.x, answer.equality, answer.inequality, answer.at_lower,
-            answer.at_upper, answer.margin,
-            answer.objective if status == "optimal" else 0.0])).all():
-        raise ValueError("q, b and the bounds must be of a size such that "
-                         "the solution does not overflow")
-    return answer
+        float(here(worst)), direction=direction, margin=margin,
+        inequality=lam, **more)
 
 
 # %% [10] The solver
@@ -742,18 +720,16 @@ def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
         P, F, q, A, b, C, c, lower, upper = program
         i, none = np.argmax(lower - upper), 0 * q
         if lower[i] > upper[i]:
-            e = np.eye(len(q))[i]
+            e = np.ldexp(np.eye(len(q))[i], units.x)
             return _answer(program, units, "infeasible", np.clip(
                 none, upper, lower), 0 * b, 0 * c, e, e, left=none,
-                margin=lower[i] - upper[i], iterations=0)
+                margin=e[i] * (lower[i] - upper[i]), iterations=0)
         x, y, lam, error, count = _optimum(program)
-        good = error < 1e-7 and (not _hidden(program, x, y, lam)
-                                 or error == 0 and _semidefinite(P))
         small = len(q) + len(b) + 2 * len(c) <= _SMALL
         proof = None
-        if not good or (error and small):
+        if error >= 1e-7 or (error and small):
             proof = _no_solution(program)
-        if proof is None and good and (error < 4 * _EPS or not small):
+        if proof is None and error < (4 * _EPS if small else 1e-7):
             proof = dict(status="optimal")
         proof = proof or dict(status="not decided", reason=(
             f"the relative error of the best point is {error:.0e}, and no "
