@@ -228,7 +228,7 @@ KINDS = {
     "share": "nu",
     "tolerance": "tol tolerance.value",
     "whole": "degree n_components n_features n_permutations max_rank max_points m n r j "
-    "max_steps dim rank memory p split held_out n_points whole.value",
+    "max_steps dim memory p split held_out n_points whole.value",
     "flag": "centred off_diagonal squares unbiased offset paired normalise return_pivots return_gradient "
     "flag.value",
     "choice": "method direction solver estimate loss Loss.name choice.value",
@@ -275,6 +275,7 @@ ALLOWED = {
     "spectral_norm.a complex": "Fourier coefficients",
     "RidgePath.function.j negative": "counts from the end",
     "centre.K lopsided": "HKH for any square K",
+    "split_statistics.K lopsided": "a quadratic form sees the symmetric part only",
     "svm.C inf": "the hard margin",
     "svm.y one_class": "every large offset is optimal",
     "GaussianEmbedding.covariance scalar": "multiplies the identity",
@@ -285,7 +286,7 @@ KNOWN = [
         "none object text dict number array function kind kernel",
         "is_constant.Phi values_at.Psi Coordinates.Phi Coordinates.__call__.Psi",
     ),
-    ("lopsided", "ridge_factor.K ridge_spectrum.K split_statistics.K"),
+    ("lopsided", "ridge_factor.K ridge_spectrum.K"),
     ("large", "Polynomial.c regularised_risk.lam"),
     ("none", "squared_distances.Y Features.joined.other"),
     (
@@ -311,7 +312,6 @@ KNOWN = [
     ("object dict number array function kind kernel", "Features.dot.other"),
     ("array masked", "FourierKernel.degree"),
     ("tiny", "Matern.nu"),
-    ("list_inside", "preimage.start"),
     ("none object text dict nan complex texts masked empty three", "tile_sums.less"),
     ("none object text dict number array function kind indefinite", "one_point.kernel"),
     (
