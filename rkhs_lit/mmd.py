@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fcede6102ccf6555
+# Cells: 70ae681039a03fa6
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -56,8 +56,8 @@ def _certain(value, xx, yy, xy, Phi, Psi):
     these averages leave it in doubt beside the spread of the features."""
     errors = 4 * np.finfo(float).eps * np.abs([xx, yy, xy, xy])
     spread = max(Phi.diag().mean() - xx, Psi.diag().mean() - yy)
-    return check.certain(float(value), float(errors.sum()), "MMD² of the kernel",
-                         spread)
+    return check.certain(float(value), float(errors.sum()),
+                         "MMD² of the kernel", spread)
 
 
 def _orders(marks, B, rng):
