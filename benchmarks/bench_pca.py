@@ -20,7 +20,7 @@ def main():
     n = 100_000
     X = rng.normal(size=(n, 2))
     before, start = peak(), time.perf_counter()
-    pca = kernel_pca(Gaussian(1.0), X, 10, rank=100)
+    pca = kernel_pca(Gaussian(1.0), X, 10, max_rank=100)
     seconds = time.perf_counter() - start
     print(f"low rank, n = {n}, 100 landmarks (the matrix would take "
           f"{8 * n * n / 2**30:.0f} GiB):\n  {seconds:.1f} s, peak of the process "
@@ -33,9 +33,9 @@ def main():
     for d, sigma in ((2, 1.0), (10, 3.0)):
         X = rng.normal(size=(n, d))
         ours = best(lambda: kernel_pca(Gaussian(sigma), X, 10))
-        low = best(lambda: kernel_pca(Gaussian(sigma), X, 10, rank=200))
+        low = best(lambda: kernel_pca(Gaussian(sigma), X, 10, max_max_rank=200))
         exact = kernel_pca(Gaussian(sigma), X, 10).eigenvalues
-        approximate = kernel_pca(Gaussian(sigma), X, 10, rank=200).eigenvalues
+        approximate = kernel_pca(Gaussian(sigma), X, 10, max_max_rank=200).eigenvalues
         print(f"  d = {d:2}: ours {ours:5.2f} s, with 200 landmarks {low:5.2f} s "
               f"(eigenvalues differ by {max(1 - approximate / exact):.1e})")
         for solver, repeats in (("dense", 1), ("arpack", 3)):

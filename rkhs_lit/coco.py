@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 74dcebee72232d0e
+# Cells: 28d07656f954d18f
 
 # %% [1] COCO: the two functions that covary most
 import math
@@ -17,7 +17,8 @@ import rkhs_lit.conventions as check
 from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import DENSE, cross_covariance, lanczos
 from rkhs_lit.kernels import Kernel
-from rkhs_lit.mmd import PermutationTest, moved, permutation_pvalue
+from rkhs_lit.mean_embedding import moved
+from rkhs_lit.mmd import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import RKHSFunction, as_function, paired
 from rkhs_lit.pca import centre
 
@@ -41,8 +42,7 @@ class ConstrainedCovariance(check.Record):
     g: RKHSFunction
 
     def __post_init__(self):
-        value = check.nonnegative(self.value, "value")
-        object.__setattr__(self, "value", value)
+        vars(self).update(value=check.nonnegative(self.value, "value"))
         as_function(self.f, "f")
         as_function(self.g, "g")
 
@@ -50,11 +50,11 @@ class ConstrainedCovariance(check.Record):
 def _leading(F, G):
     """COCO from factors of the centred Gram matrices, and the singular
     vectors u and v (:prf:ref:`thm-coco-spectral`)."""
-    eps, size = np.finfo(float).eps, np.linalg.norm(F) * np.linalg.norm(G)
-    if size == 0:
+    zero = 4 * np.finfo(float).eps * np.linalg.norm(F) * np.linalg.norm(G)
+    if zero == 0:
         return 0.0, None, None
     U, s, Vt = svd(F.T @ G / len(F), full_matrices=False)
-    if s[0] <= 4 * eps * size:
+    if s[0] <= zero:
         return 0.0, None, None
     f = F @ U[:, 0]
     sign = np.sign(f[np.abs(f).argmax()])
@@ -104,7 +104,7 @@ def _some_unit(Phi):
 # %% [4] Fine print
 def _spread(Phi):
     """The mean of ‖k_i - μ‖² over the points, or 0 for rounding."""
-    n = len(Phi)
+    n = Phi.n
     mean = Phi.dot(np.full(n, 1 / n)).mean()
     spread = float(Phi.diag().mean() - mean)
     if min(mean, spread) < -1e-8:        # both are squared norms
@@ -175,8 +175,8 @@ def _pivot_factor(Phi, tol, max_rank):
 
 def _from_pivots(Phi, Psi, tol, max_rank):
     """COCO with f and g in the spans of the pivots' features."""
-    (r, F, f), (s, G, g) = (_pivot_factor(M, tol, max_rank)
-                            for M in (Phi, Psi))
+    r, F, f = _pivot_factor(Phi, tol, max_rank)
+    s, G, g = _pivot_factor(Psi, tol, max_rank)
     gamma, u, v = _leading(F, G)
     return (gamma * r * s, f(u), g(v)) if gamma else (0.0, None, None)
 
@@ -225,7 +225,7 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
     Phi, Psi = paired(k, l, X, Y, at_least=2)
     if tol is not None or max_rank is not None:
         gamma, f, g = _from_pivots(Phi, Psi, tol, max_rank)
-    elif len(Phi) > DENSE:
+    elif Phi.n > DENSE:
         gamma, f, g = _by_lanczos(Phi, Psi)
     else:
         gamma, f, g = _from_range(Phi, Psi)
@@ -246,17 +246,12 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
 
     Parameters
     ----------
-    k, l : Kernel
-        On any kind of points. They may be chosen by looking at the
-        points of X and at those of Y, but not at who is paired with
-        whom.
-    X, Y : sequences of n points
-        The pairs (x_i, y_i), at least two.
+    k, l, X, Y, tol, max_rank
+        As in `coco`. The kernels may be chosen by looking at the points
+        of X and at those of Y, but not at who is paired with whom.
     n_permutations : int
         The number B of random permutations of Y.
     rng : seed or numpy.random.Generator, optional
-    tol, max_rank : float and int, optional
-        For factors of low rank, see `coco`.
 
     Returns
     -------
@@ -274,7 +269,7 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     """
     Phi, Psi = paired(k, l, X, Y, at_least=2)
     B = check.whole(n_permutations, "n_permutations", 1)
-    n, rng = len(Phi), check.generator(rng)
+    n, rng = Phi.n, check.generator(rng)
     order, dense = rng.permutation(n), tol is None and max_rank is None
     (r, F), (s, G) = (
         _range_factor(M) if dense else _pivot_factor(M, tol, max_rank)[:2]

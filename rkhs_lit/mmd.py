@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5e099c77f9cf4f2b
+# Cells: dec4eafa31d6b24b
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -16,13 +16,14 @@ from rkhs_lit.conventions import as_points
 from rkhs_lit.kernels import Kernel, reduce_tiles, squared_distances
 from rkhs_lit.mean_embedding import mean_embedding, moved
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
+from rkhs_lit.pca import centre
 
 
 # %% [2] One distance, three ways
 def _mean(Phi, Psi=None, *, distinct=False):
     """The average of the entries of Φ*Ψ, or without Ψ of Φ*Φ, where
     `distinct` leaves out the diagonal."""
-    m, n = len(Phi), len(Psi or Phi)
+    m, n = Phi.n, (Psi or Phi).n
     with np.errstate(over="ignore", invalid="ignore"):
         total = Phi.dot(np.ones(n), Psi).sum()
         if distinct:
@@ -35,41 +36,28 @@ def _samples(kernel, X, Y, at_least=1):
     """The maps Φ and Ψ of two samples with points of one kind."""
     Phi, Psi = Features(kernel, X), Features(kernel, Y, "Y")
     for F in (Phi, Psi):
-        if len(F) < at_least:
+        if F.n < at_least:
             raise ValueError(f"{F.name} must hold at least {at_least} "
-                             f"points, got {len(F)}")
+                             f"points, got {F.n}")
     Psi[:1].gram(Phi[:1])                  # refuses points of two kinds
     return Phi, Psi
 
 
-def _square(value, size, unit=1.0):
+def _square(value, size):
     """max(value, 0) for squared distances, from terms of this size."""
-    least = np.min(value)
-    if least < -4e-8 * size:
+    if np.min(value) < -4e-8 * size:
         raise ValueError("kernel must be positive definite, but a squared "
-                         f"distance of two means is {least * unit:.6g}")
+                         "distance of two means is negative")
     return np.maximum(value, 0.0)
 
 
 def _certain(value, xx, yy, xy, Phi, Psi):
     """The value xx + yy - 2 xy, with a warning if the rounding errors of
     these averages leave it in doubt beside the spread of the features."""
-    check.finite(value, "the kernel")
     errors = 4 * np.finfo(float).eps * np.abs([xx, yy, xy, xy])
     spread = max(Phi.diag().mean() - xx, Psi.diag().mean() - yy)
-    return check.certain(float(value), float(errors.sum()), "MMD²", spread)
-
-
-def _pooled(Phi, Psi):
-    """HKH for both samples, in units of the largest entry of K."""
-    between = Phi.gram(Psi)
-    K = np.block([[Phi.gram(), between], [between.T, Psi.gram()]])
-    scale = float(max(K.max(), -K.min())) or 1.0
-    K /= scale
-    for _ in range(2):                 # once more for the sake of rounding
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1, keepdims=True)
-    return K, scale
+    return check.certain(float(value), float(errors.sum()),
+                         "MMD² of the kernel", spread)
 
 
 def _orders(marks, B, rng):
@@ -292,21 +280,23 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
     B = check.whole(n_permutations, "n_permutations", 1)
     rng = check.generator(rng)
 
-    K, scale = _pooled(Phi, Psi)                          # HKH / scale
-    m, N = len(Phi), len(K)
+    c, both = Phi.joined(Psi).unit()
+    K = centre(centre(both.gram()))       # HKH / c, twice for rounding
+    m, N = Phi.n, both.n
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
     T = np.concatenate([split_statistics(K, S, unbiased)
                         for S in _orders(marks, B, rng)])
     if not unbiased:
-        T = _square(T, 1, unit=scale)
+        T = _square(T, 1)
 
     eps, largest = np.finfo(float).eps, float(max(K.max(), -K.min()))
-    check.certain(largest, 16 * eps if largest else 0.0, "the largest entry"
+    error = 16 * eps * float(both.diag().max())           # of an entry
+    check.certain(largest, error if largest else 0.0, "the largest entry"
                   " of the centred Gram matrix, in units of the kernel,")
-    tie = (1e-10 + 4 * N * eps) * largest + 16 * eps
+    tie = (1e-10 + 4 * N * eps) * largest + error
     pvalue = permutation_pvalue(T[0], T[1:], tol=(1 + unbiased) * tie)
     with np.errstate(over="ignore"):
-        T = check.finite(T * scale, "the kernel")
+        T = check.finite(c * T, "the kernel")
     return PermutationTest(T[0], pvalue, T[1:])
 
 

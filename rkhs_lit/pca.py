@@ -4,15 +4,14 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 433f9f8b81494d8a
+# Cells: 34e1dbf133d83d88
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
-from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 import rkhs_lit.conventions as check
@@ -60,7 +59,7 @@ class PrincipalComponents(check.Record):
         Of the covariance operator, falling.
     variance : float
         The sum of all its eigenvalues, of which these are the largest.
-        With landmarks, both are those of the projected features.
+        With landmarks, of the projected features.
     """
 
     kernel: Kernel
@@ -73,7 +72,7 @@ class PrincipalComponents(check.Record):
 
     def __post_init__(self):
         Phi = Features(self.kernel, self.points, "points")
-        m, r = len(Phi), np.size(self.eigenvalues)
+        m, r = Phi.n, np.size(self.eigenvalues)
         vars(self).update(
             points=Phi.points, features=Phi,
             variance=check.nonnegative(self.variance, "variance"))
@@ -109,17 +108,15 @@ class PrincipalComponents(check.Record):
         """For each point of T the function nearest to its feature among
         the mean plus combinations of the components
         (:prf:ref:`prop-kpca-score`)."""
-        return tuple(self.features @ w for w in self._projections(T))
-
-    def _projections(self, T):
-        return self.mean_weights + self.transform(T) @ self.weights.T
+        W = self.mean_weights + self.transform(T) @ self.weights.T
+        return tuple(self.features @ w for w in W)
 
     def first(self, r: int) -> "PrincipalComponents":
         """The record of the first r components only
         (:prf:ref:`thm-pca`)."""
-        if (r := check.whole(r, "r", 1)) > len(self.eigenvalues):
-            raise ValueError("r must be at most "
-                             f"{len(self.eigenvalues)}, got {r}")
+        r, most = check.whole(r, "r", 1), len(self.eigenvalues)
+        if r > most:
+            raise ValueError(f"r must be at most {most}, got {r}")
         return replace(self, weights=self.weights[:, :r],
                        offsets=self.offsets[:r],
                        eigenvalues=self.eigenvalues[:r])
@@ -167,7 +164,7 @@ def _signs(scores):
 # %% [6] The components of data
 def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
                centred: bool = True, solver: str = "auto",
-               rank: int | None = None) -> PrincipalComponents:
+               max_rank: int | None = None) -> PrincipalComponents:
     """Principal components of the features k(x_i, ·)
     (:prf:ref:`thm-kpca`).
 
@@ -187,29 +184,30 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     solver : "auto", "dense" or "iterative"
         All eigenvalues, or the leading ones only; "auto" takes the
         latter if n > 500 and n_components < n / 20.
-    rank : int, optional
-        Use this many landmarks instead of a Gram matrix: O(n rank)
-        memory (:prf:ref:`thm-kpca-low-rank`).
+    max_rank : int, optional
+        Use so many landmarks instead of a Gram matrix
+        (:prf:ref:`thm-kpca-low-rank`).
 
     Examples
     --------
     >>> kernel_pca(Gaussian(1.0), [0.0, 9.0], 1).eigenvalues.round(6)
     array([0.5])
     """
-    Phi, n, r = Features(kernel, X), len(X), None
-    centred = check.flag(centred, "centred")
+    Phi, r = Features(kernel, X), n_components
+    n, centred = Phi.n, check.flag(centred, "centred")
     check.choice(solver, "solver", ("auto", "dense", "iterative"))
-    if n_components is not None:
-        r = check.whole(n_components, "n_components", 1)
-    if rank is not None:
+    if r is not None:
+        r = check.whole(r, "n_components", 1)
+    if max_rank is not None:
         if solver != "auto":
-            raise ValueError("solver must be 'auto' where a rank is given, "
-                             f"got {solver!r}")
-        return _low_rank(Phi, r, centred, check.whole(rank, "rank", 1))
-    few = r is not None and n > 500 and 20 * r < n
-    iterate = solver == "iterative" or (solver == "auto" and few)
-    lam, alpha, g, total = (_iterative if iterate else _dense)(
-        Phi, r, centred)
+            raise ValueError("solver must be 'auto' where max_rank is given"
+                             f", got {solver!r}")
+        return _low_rank(Phi, r, centred, max_rank)
+    if solver == "auto":
+        few = r is not None and n > 500 and 20 * r < n
+        solver = "iterative" if few else "dense"
+    solve = _iterative if solver == "iterative" else _dense
+    lam, alpha, g, total = solve(Phi, r, centred)
     W = alpha * _signs(alpha) / np.sqrt(lam)
     return PrincipalComponents(kernel, Phi, W, np.full(n, centred / n),
                                centred * (g @ W), lam / n,
@@ -222,18 +220,12 @@ _STORED, _EPS = 10_000, np.finfo(float).eps
 
 def _iterative(Phi, r, centred):
     """As `_dense`, from products of the Gram matrix with vectors."""
-    if r is None or r >= (n := len(Phi)):
+    n = Phi.n
+    if r is None or r >= n:
         raise ValueError("n_components must be less than the number of "
-                         f"points, {len(Phi)}, for the iterative solver, "
-                         f"got {r}")
+                         f"points, {n}, for the iterative solver, got {r}")
     size, Phi = Phi.unit()
-    K = Phi.gram() if n <= _STORED else None
-
-    def product(v):
-        if K is None:
-            return Phi.dot(v)
-        # The product of BLAS for one vector reads one triangle only.
-        return dsymv(1.0, K.T, v) if v.ndim == 1 else K @ v
+    product = Phi.gram().__matmul__ if n <= _STORED else Phi.dot
 
     def action(v):
         Kv = product(v - centred * v.mean(axis=0))
@@ -249,13 +241,13 @@ def _iterative(Phi, r, centred):
         lam, alpha = eigsh(A, k=r, which="LA", v0=start)
     except ArpackError as error:
         raise ValueError("solver='iterative' did not converge, take "
-                         f"'dense' or a rank: {error}") from None
+                         f"'dense' or max_rank: {error}") from None
     lam, alpha = lam[::-1], alpha[:, ::-1]
     _count(lam, n, lam[0] + g.sum(), r)
     residuals = np.linalg.norm(action(alpha) - lam * alpha, axis=0)
     if not residuals.max() <= 1e-9 * lam[0] + 10 * n * _EPS * g.sum():
         raise ValueError("solver='iterative' gave residuals that are too "
-                         "large, take 'dense' or a rank")
+                         "large, take 'dense' or max_rank")
     if lam.sum() > (1 + 1e-8) * total + 10 * n * _EPS * trace:
         raise ValueError("kernel must be positive definite, but the "
                          "leading eigenvalues exceed the trace")
@@ -263,12 +255,12 @@ def _iterative(Phi, r, centred):
 
 
 # %% [8] The components in a smaller space
-def _low_rank(Phi, r, centred, rank):
-    if r is not None and r > rank:
-        raise ValueError(f"rank must be at least n_components = {r}, got "
-                         f"{rank}")
-    F, P = pivoted_cholesky(Phi.kernel, Phi.points, tol=0, max_rank=rank,
+def _low_rank(Phi, r, centred, max_rank):
+    F, P = pivoted_cholesky(Phi.kernel, Phi, tol=0, max_rank=max_rank,
                             return_pivots=True)
+    if r is not None and r > max_rank:
+        raise ValueError(f"max_rank must be at least n_components = {r}, "
+                         f"got {max_rank}")
     n, m = len(F), F.mean(axis=0) * centred
     scores = F - m
     lam, U = np.linalg.eigh(scores.T @ scores)
@@ -428,7 +420,7 @@ def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
         At the end no coordinate of the fixed-point step exceeds tol σ,
         and no eigenvalue of the second derivative tol f(z) / σ².
     max_steps : int
-        A ValueError says if these were not enough.
+        If these are not enough, a ValueError says so.
 
     Examples
     --------
@@ -438,7 +430,7 @@ def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
     """
     Phi = Features(as_function(f).kernel, f.features, "f")
     if start is not None:
-        start = check.real_array(np.atleast_1d(start), "start", 1)[None]
+        start = np.atleast_2d(check.real_array(start, "start"))
     Z, status = modes(Phi, f.weights[None], start, tol=tol,
                       max_steps=max_steps)
     _arrived(status, "f must be positive at start or at one of its points",
@@ -456,7 +448,6 @@ def _arrived(status, wanted, max_steps, row=None):
     raise ValueError(message + where)
 
 
-# %% [13] The way back: pre-images
 def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
             max_steps: int = 10_000) -> np.ndarray:
     """Pre-images of the projections of features on principal components
@@ -479,10 +470,10 @@ def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
     Phi = Features(pca.kernel, pca.features, "pca")
     Psi = Features(pca.kernel, T, "T")
     Z = []
-    for a in range(0, len(Psi), TILE):
+    for a in range(0, Psi.n, TILE):
         start = Psi[a:a + TILE]
-        z, status = modes(Phi, pca._projections(start), start, tol=tol,
-                          max_steps=max_steps)
+        W = pca.mean_weights + pca.transform(start) @ pca.weights.T
+        z, status = modes(Phi, W, start, tol=tol, max_steps=max_steps)
         _arrived(status, "T must have projections that are positive at T "
                  "or at one of the points of pca", max_steps, a)
         Z.append(z)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: eac21beddef3414d
+# Cells: 60f4d45d2e376ada
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 import math
@@ -77,7 +77,7 @@ class Loss(check.Record):
         elif value is not None:
             raise ValueError(f"parameter must be None for the {self.name} "
                              f"loss, got {value!r}")
-        object.__setattr__(self, "parameter", value)
+        vars(self).update(parameter=value)
 
     def __call__(self, y, z) -> np.ndarray:
         """The losses of the predictions z, one for each y."""
@@ -132,7 +132,7 @@ def regularised_risk(f: RKHSFunction, X, y, loss: Loss | str,
         λ > 0. The losses are summed, not averaged.
     """
     Phi, loss = Features(as_function(f).kernel, X), _as_loss(loss)
-    a, c = loss._terms(y, len(Phi))
+    a, c = loss._terms(y, Phi.n)
     g = math.sqrt(check.positive(lam, "lam")) * f
     with np.errstate(over="ignore"):
         risk = (loss._phi(a - c * Phi.sample(f)).sum()
@@ -205,8 +205,9 @@ def _follow_path(Q, a, loss, tol):
     best, least, age = gamma, np.inf, 0
     for _ in range(200):
         s, gap, risk = gap_and_risk(gamma)
-        best, least, age = ((gamma, gap, 0) if gap < least
-                            else (best, least, age + 1))
+        age += 1
+        if gap < least:
+            best, least, age = gamma, gap, 0
         if gap <= tol * risk / 2 or age > 20 or not np.isfinite(gap):
             break
         gamma, Z, W = _newton(Q, s, loss, sign, gamma, Z, W)
@@ -365,10 +366,10 @@ def minimize_risk(kernel: Kernel, X, y, loss: Loss | str, lam: float, *,
     array([1.])
     """
     Phi, tol = Features(kernel, X), check.tolerance(tol)
-    problem = _problem(loss, y, len(Phi), lam)
+    problem = _problem(loss, y, Phi.n, lam)
     Q = _dual_matrix(Phi, problem)
     if not problem.a.any():                        # all y are zero
-        return Phi @ np.zeros(len(Phi))
+        return Phi @ np.zeros(Phi.n)
     with np.errstate(all="ignore"):
         gamma = _follow_path(Q, problem.a, problem.loss, tol)
     f = Phi @ (problem.c * gamma * problem.unit)

@@ -281,6 +281,7 @@ ALLOWED = {
     "spectral_norm.a complex": "Fourier coefficients",
     "RidgePath.function.j negative": "counts from the end",
     "centre.K lopsided": "HKH for any square K",
+    "split_statistics.K lopsided": "a quadratic form sees the symmetric part only",
     "svm.C inf": "the hard margin",
     "svm.y one_class": "every large offset is optimal",
     "GaussianEmbedding.covariance scalar": "multiplies the identity",

@@ -817,7 +817,7 @@ def test_a_result_that_overflows_is_refused_and_one_that_does_not_is_found(funct
     large = 1.5e308 * Gaussian(1.0)
     assert function(large, [0.0], [0.0]) == 0
     assert np.isclose(function(large, [0.0], [1.0]), 1.5e308 * (2 - 2 * np.exp(-0.5)))
-    with pytest.raises(ValueError, match="kernel gave a value that is not finite"):
+    with pytest.raises(ValueError, match="kernel .*is not finite"):
         function(large, [0.0], [50.0])
 
 

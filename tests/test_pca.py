@@ -398,18 +398,18 @@ def test_points_may_be_anything_with_a_kernel():
     assert len(pca.eigenvalues) == 3
     for s, f in zip(SENTENCES, pca.reconstruct(SENTENCES)):
         assert max(SENTENCES, key=lambda z, f=f: f([z])[0]) == s
-    low = kernel_pca(k, SENTENCES, 2, rank=4)
+    low = kernel_pca(k, SENTENCES, 2, max_rank=4)
     assert np.allclose(low.transform(SENTENCES), pca.transform(SENTENCES)[:, :2])
     pairs = Pairs(sample(8), list("aabbabab"))
     both = TensorProduct(Gaussian(1.0), Delta())
     parts = [kernel_pca(both, pairs, 2, **o) for o in (
-        {"solver": "dense"}, {"solver": "iterative"}, {"rank": 8})]
+        {"solver": "dense"}, {"solver": "iterative"}, {"max_rank": 8})]
     for other in parts[1:]:
         assert np.allclose(other.eigenvalues, parts[0].eigenvalues)
         assert np.allclose(other.transform(pairs), parts[0].transform(pairs))
 
 
-@pytest.mark.parametrize("options", [{"solver": "dense"}, {"solver": "iterative"}, {"rank": 25}])
+@pytest.mark.parametrize("options", [{"solver": "dense"}, {"solver": "iterative"}, {"max_rank": 25}])
 @pytest.mark.parametrize("c", [1e-200, 1e200])
 def test_the_scale_of_the_kernel_does_not_matter(options, c):
     """c k has c times the eigenvalues, and √c times the scores."""
@@ -426,7 +426,7 @@ def test_more_components_than_directions_are_refused():
     assert len(kernel_pca(Linear(), sample(30, 3)).eigenvalues) == 3
     assert len(kernel_pca(Linear(), sample(30, 3), centred=False).eigenvalues) == 3
     assert len(kernel_pca(Delta(), list("abcab")).eigenvalues) == 2
-    for options in ({}, {"solver": "iterative"}, {"rank": 10}):
+    for options in ({}, {"solver": "iterative"}, {"max_rank": 10}):
         with pytest.raises(ValueError, match="n_components must be at most 3, in so many"):
             kernel_pca(Linear(), sample(30, 3), 4, **options)
     with pytest.raises(ValueError, match="n_components must be at most 3, in so many"):
@@ -434,13 +434,13 @@ def test_more_components_than_directions_are_refused():
 
 
 @pytest.mark.parametrize("X", [[1.0], [2.0, 2.0, 2.0], [1.0, 1.0 + 1e-12, 1.0 - 1e-12]])
-@pytest.mark.parametrize("options", [{}, {"rank": 2}])
+@pytest.mark.parametrize("options", [{}, {"max_rank": 2}])
 def test_features_that_do_not_vary_are_refused(X, options):
     with pytest.raises(ValueError, match="X must have features that vary"):
         kernel_pca(Gaussian(1.0), X, 1, **options)
 
 
-@pytest.mark.parametrize("options", [{}, {"solver": "iterative"}, {"rank": 5}])
+@pytest.mark.parametrize("options", [{}, {"solver": "iterative"}, {"max_rank": 5}])
 def test_what_centring_cancels_counts_as_rounding(options):
     """Variances of 1e-6 among products of 1e15 are lost, and it is said so."""
     X = np.array([1e8 / 3, 1e8 / 7]) + 1e-3 * sample(12)
@@ -449,12 +449,12 @@ def test_what_centring_cancels_counts_as_rounding(options):
 
 
 def test_a_zero_kernel_has_no_components():
-    for options in ({}, {"solver": "iterative"}, {"rank": 2}):
+    for options in ({}, {"solver": "iterative"}, {"max_rank": 2}):
         with pytest.raises(ValueError, match="X must have features that vary"):
             kernel_pca(0.0 * Gaussian(1.0), sample(5), 1, **options)
 
 
-@pytest.mark.parametrize("options", [{}, {"solver": "iterative"}, {"rank": 3}])
+@pytest.mark.parametrize("options", [{}, {"solver": "iterative"}, {"max_rank": 3}])
 def test_values_next_to_the_smallest_numbers(options):
     """Squares of 1e-155 have few digits left, but they do not overflow on division."""
     X = np.array([1.0, 2.0, -1.0, 3.0]) * 1e-155
@@ -571,7 +571,7 @@ def test_low_rank_components_are_pca_of_nystrom_features(centred):
     """thm-kpca-low-rank, part 1, by the features themselves."""
     X, T = sample(80), sample(10, seed=1)
     k = Gaussian(0.8)
-    low = kernel_pca(k, X, 4, rank=15, centred=centred)
+    low = kernel_pca(k, X, 4, max_rank=15, centred=centred)
     P = pivoted_cholesky(k, X, tol=0, max_rank=15, return_pivots=True)[1]
     psi = nystrom_features(k, X[P])
     mean = psi(X).mean(axis=0) * centred
@@ -589,7 +589,7 @@ def test_low_rank_components_are_pca_of_nystrom_features(centred):
 def test_low_rank_components_are_orthonormal_with_exact_variances(centred):
     """thm-kpca-low-rank, parts 1 and 2."""
     X = sample(80)
-    low = kernel_pca(Gaussian(0.8), X, 4, rank=12, centred=centred)
+    low = kernel_pca(Gaussian(0.8), X, 4, max_rank=12, centred=centred)
     gram = [[inner(f, g) for g in low.components] for f in low.components]
     assert np.allclose(gram, np.eye(4), atol=1e-8)
     values = np.column_stack([f(X) for f in low.components])
@@ -601,7 +601,7 @@ def test_low_rank_components_are_orthonormal_with_exact_variances(centred):
 def test_no_function_of_the_landmarks_varies_more():
     """thm-kpca-low-rank, part 2."""
     X, rng = sample(80), np.random.default_rng(1)
-    low = kernel_pca(Gaussian(0.8), X, 1, rank=6)
+    low = kernel_pca(Gaussian(0.8), X, 1, max_rank=6)
     for w in rng.normal(size=(100, 6)):
         f = RKHSFunction(Gaussian(0.8), low.points, w)
         assert (f / norm(f))(X).var() <= low.eigenvalues[0] + 1e-12
@@ -613,7 +613,7 @@ def test_the_trace_bounds_what_the_low_rank_loses(centred):
     X = sample(60)
     exact = kernel_pca(Gaussian(0.8), X, centred=centred).eigenvalues
     for rank in (3, 10, 30):
-        low = kernel_pca(Gaussian(0.8), X, rank=rank, centred=centred).eigenvalues
+        low = kernel_pca(Gaussian(0.8), X, max_rank=rank, centred=centred).eigenvalues
         F = pivoted_cholesky(Gaussian(0.8), X, tol=0, max_rank=rank)
         gaps = exact[:len(low)] - low
         assert (gaps >= -1e-13).all()
@@ -623,7 +623,7 @@ def test_the_trace_bounds_what_the_low_rank_loses(centred):
 def test_full_rank_landmarks_change_nothing():
     """thm-kpca-low-rank with Π = I on the data."""
     X, T = sample(40), sample(10, seed=1)
-    a, b = kernel_pca(Laplace(1.0), X, 6), kernel_pca(Laplace(1.0), X, 6, rank=40)
+    a, b = kernel_pca(Laplace(1.0), X, 6), kernel_pca(Laplace(1.0), X, 6, max_rank=40)
     assert np.allclose(a.eigenvalues, b.eigenvalues)
     assert np.allclose(a.transform(T), b.transform(T), atol=1e-8)
 
@@ -632,7 +632,7 @@ def test_the_low_rank_road_never_holds_an_n_by_n_matrix():
     """O(n rank) memory: 4000 points and rank 20."""
     X, n = sample(4000), 4000
     tracemalloc.start()
-    low = kernel_pca(Gaussian(1.0), X, 3, rank=20)
+    low = kernel_pca(Gaussian(1.0), X, 3, max_rank=20)
     low.transform(X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -649,10 +649,10 @@ def test_functions_that_are_no_kernels_are_refused():
     negative = FunctionKernel(lambda s, t: -s * t)
     big = FunctionKernel(lambda s, t: 1.0 if s == t else 3.0 * np.sign(s * t))
     X = np.linspace(0.1, 5, 40)
-    for options in ({}, {"rank": 30}):
+    for options in ({}, {"max_rank": 30}):
         with pytest.raises(ValueError, match="kernel must be positive definite"):
             kernel_pca(fake, X, 1, **options)
-    for options in ({}, {"solver": "iterative"}, {"rank": 30}):
+    for options in ({}, {"solver": "iterative"}, {"max_rank": 30}):
         with pytest.raises(ValueError, match="kernel must be positive definite"):
             kernel_pca(negative, X, 1, **options)
     with pytest.raises(ValueError, match="kernel must be positive definite.*trace"):
@@ -1015,7 +1015,7 @@ def test_modes_say_which_functions_have_none():
 # -- Denoising ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"centred": False}, {"rank": 12}])
+@pytest.mark.parametrize("options", [{}, {"centred": False}, {"max_rank": 12}])
 def test_denoise_takes_pre_images_of_reconstructions(options):
     """alg-preimage, with all points at once."""
     X, T = sample(40), sample(7, seed=1)
@@ -1072,13 +1072,13 @@ def test_kernel_pca_cleans_digits_better_than_pca():
 
 
 def test_kernel_pca_refuses_contradictions():
-    with pytest.raises(ValueError, match="solver must be 'auto' where a rank"):
-        kernel_pca(Gaussian(1.0), sample(5), 2, solver="dense", rank=3)
+    with pytest.raises(ValueError, match="solver must be 'auto' where max_rank"):
+        kernel_pca(Gaussian(1.0), sample(5), 2, solver="dense", max_rank=3)
     for r in (None, 5):
         with pytest.raises(ValueError, match="n_components must be less"):
             kernel_pca(Gaussian(1.0), sample(5), r, solver="iterative")
-    with pytest.raises(ValueError, match="rank must be at least n_components = 4"):
-        kernel_pca(Gaussian(1.0), sample(5), 4, rank=3)
+    with pytest.raises(ValueError, match="max_rank must be at least n_components = 4"):
+        kernel_pca(Gaussian(1.0), sample(5), 4, max_rank=3)
 
 
 def test_the_first_components_are_a_record_of_their_own():
@@ -1131,7 +1131,7 @@ def test_copies_of_the_record_are_equal_and_read_only(again):
 def test_a_features_may_stand_for_the_points():
     """def-synthesis: points are prepared once, and handed on."""
     X, T = sample(20), sample(5, seed=1)
-    for options in ({}, {"solver": "iterative"}, {"rank": 9}):
+    for options in ({}, {"solver": "iterative"}, {"max_rank": 9}):
         a, b = (kernel_pca(Gaussian(1.0), points, 3, **options)
                 for points in (X, Features(Gaussian(1.0), X)))
         assert np.array_equal(a.transform(T), b.transform(Features(Gaussian(1.0), T)))
