@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 13df9889f521e2de
+# Cells: 230eff0ed8cc9d8c
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -320,7 +320,7 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     """
     Phi = Features(kernel, X)
     n, d, P = Phi.n, Phi.diag(), []          # d: the diagonal of R = K
-    tol = check.number(tol, "tol", "a number from 0 to less than 1", 0.0,
+    tol = check.number(tol, "tol", "a number between 0 and 1", 0.0,
                        1 - 2.0**-53)
     if return_pivots is not False:
         return_pivots = check.flag(return_pivots, "return_pivots")

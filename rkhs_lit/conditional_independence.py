@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 411cbe69c0d22b76
+# Cells: d7c821d47e80112b
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -23,7 +23,7 @@ from rkhs_lit.cross_covariance import (RKHSOperator, cross_covariance,
                                        regularised_solve)
 from rkhs_lit.hsic import GammaTest
 from rkhs_lit.kernels import Kernel
-from rkhs_lit.mmd import moved
+from rkhs_lit.mean_embedding import moved
 from rkhs_lit.moore_aronszajn import Features
 from rkhs_lit.pca import centre
 from rkhs_lit.ridge import ridge_factor

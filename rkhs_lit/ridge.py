@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 651294cff455b298
+# Cells: d915c7b5cadb395b
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -69,6 +69,7 @@ def ridge_factor(K, lam: float, name: str = "lam",
     with np.errstate(over="ignore"):
         size = float(np.abs(K).sum(axis=1).max())     # of eigenvalues
     least = max(_EPS * size, check.TINY)
+    lam = lam.item() if isinstance(lam, np.generic) else lam
     if not (isinstance(lam, Real) and least <= lam <= check.MAX - size):
         raise ValueError(f"{name} must be at least 2**-52 times {size:.6g}"
                          ", positive and finite, or it is lost in rounding "

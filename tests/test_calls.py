@@ -37,8 +37,6 @@ def test_records_come_from_the_call_that_is_said_to_make_them():
 
 # What is wrong today -> the calls. Whoever mends one takes it out.
 KNOWN = {
-    "print": "is_positive_definite",
-    "read-only": "kernel_from_basis",
 }
 
 
