@@ -7,11 +7,13 @@
 * ``{statements}`` lists every numbered statement of the book, in its order.
 * A folded proof gets the title that the folding needs, and each proof an
   identity of its own: sphinx-proof gives every proof the same one.
+* The bar of a folded cell says what is inside.
 * On the API page a private base class gives way to its public ancestor, and
   a module's docstring to the page's own words.
 """
 
 import csv
+import re
 from pathlib import Path
 
 import rkhs_lit
@@ -57,6 +59,33 @@ def caption_exported_cells(app, doctree):
             # Behind the code, because a cell folds only if its code comes first;
             # the style sheet shows the caption above it.
             cell.insert(1, nodes.paragraph("", "", link, classes=["export"]))
+
+
+def name_folds(app, doctree):
+    """Say on the bar of a folded cell what is inside."""
+    for cell in doctree.findall(nodes.container):
+        if not cell.get("hide_mode"):
+            continue
+        code = next(cell.findall(nodes.literal_block)).astext()
+        names = re.findall(r"^(?:class|def) (\w+)", code, re.M)
+        if names:
+            text = "Code: " + ", ".join(names)
+        elif code.startswith(("import ", "from ")):
+            text = "Imports"
+        elif any(cell.findall(nodes.image)):
+            text = "Code of the figure"
+        else:
+            text = "Code"
+        cell["prompt_show"], cell["prompt_hide"] = text, text
+
+
+def drop_thebe(app):
+    """Undo what Jupyter Book adds for running cells on a server."""
+    for listeners in app.events.listeners.values():
+        listeners[:] = [
+            one for one in listeners
+            if not one.handler.__module__.startswith("sphinx_thebe")
+        ]
 
 
 def prepare_proofs(app, doctree):
@@ -190,10 +219,12 @@ class Concordance(SphinxDirective):
 
 def setup(app):
     app.connect("doctree-read", caption_exported_cells)
+    app.connect("doctree-read", name_folds)
     app.connect("doctree-read", prepare_proofs)
     app.connect("doctree-resolved", list_statements)
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-process-docstring", drop_module_docstring)
+    drop_thebe(app)
     app.add_node(statements)
     app.add_directive("concordance", Concordance)
     app.add_directive("statements", Statements)
