@@ -225,6 +225,9 @@ def setup(app):
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-process-docstring", drop_module_docstring)
     drop_thebe(app)
+    # Before the page is laid out; page.js does the rest.
+    lazy = 'location.hash || document.documentElement.classList.add("lazy")'
+    app.add_js_file(None, body=lazy)
     app.add_node(statements)
     app.add_directive("concordance", Concordance)
     app.add_directive("statements", Statements)

@@ -24,7 +24,7 @@ addEventListener("hashchange", unroll);
 addEventListener("beforeprint", unroll);
 document.addEventListener("click", (event) => event.target.closest("a[href*='#']") && unroll(), true);
 if (page.classList.contains("lazy")) {
-  const parts = [...document.querySelectorAll("article section > *:not(section)")];
+  const parts = [...document.querySelectorAll(".bd-article section > *:not(section)")];
   const step = (deadline) => {
     while (parts.length && deadline.timeRemaining() > 4)
       parts.shift().style.contentVisibility = "visible";
