@@ -111,7 +111,7 @@ def main():
 
         model = train()
         learn, run = best(train), best(lambda model=model: model.filter(y))
-        print(f"n = 2000, tol = {tol:g}, ranks {model._F.shape[1]} and {model._G.shape[1]}: "
+        print(f"n = 2000, tol = {tol:g}, ranks {model.F.shape[1]} and {model.G.shape[1]}: "
               f"training {learn:.2f} s, 100 steps {run:.2f} s, peak {peak():.0f} MiB "
               f"({before:.0f} before)", flush=True)
     start = time.perf_counter()

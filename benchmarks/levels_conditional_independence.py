@@ -14,7 +14,8 @@ dimensions nobody can learn it from so few points.
 prints for each model and each dimension of Z how often the test rejects at 5 % and at 1 %, how
 often it is undecided, and how often the former form of the test (λ = 1e-6, residuals taken as
 independent) and, if it is installed, KCI of causal-learn reject at 5 %. The last two see the
-first 100 samples only, or 40 for n above 100. Run number r has the seed (r, n, d).
+first 100 samples only, or 40 for n above 100. Run number r has the seed (r, n, d); RUNS is their
+number, or FIRST:LAST for r = FIRST to LAST - 1.
 """
 
 import sys
@@ -70,18 +71,18 @@ def former(kernels, points, lam=1e-6):
 def cell(model, d, n, theta, runs):
     """Rejections at 5 % and at 1 % of the three tests, and the share undecided."""
     found, others, undecided = [], [], 0
-    for r in range(runs):
+    for r in runs:
         points = draw(model, d, n, theta, np.random.default_rng((r, n, d)))
         kernels = [Gaussian(median_heuristic(v)) for v in points]
         record = conditional_independence_test(*kernels, *points)
         found.append(record.pvalue)
         undecided += bool(record.undecided)
-        if r < (100 if n <= 100 else 40):
+        if len(others) < (100 if n <= 100 else 40):
             kci = np.nan if KCI_CInd is None else KCI_CInd().compute_pvalue(
                 *(v.reshape(n, -1) for v in points))[0]
             others.append((former(kernels, points), kci))
     found, others = np.array(found), np.array(others)
-    return (np.mean(found <= 0.05), np.mean(found <= 0.01), undecided / runs,
+    return (np.mean(found <= 0.05), np.mean(found <= 0.01), undecided / len(runs),
             *np.mean(np.where(np.isnan(others), np.nan, others <= 0.05), axis=0), len(others))
 
 
@@ -92,10 +93,10 @@ def main(runs, n, theta=0.0, models=MODELS):
             five, one, undecided, old, kci, fewer = cell(model, d, n, theta, runs)
             print(f"n = {n}, theta = {theta:g}, {model:14} d = {d:2}: 5 % {100 * five:5.1f}  1 % "
                   f"{100 * one:5.1f}  undecided {100 * undecided:5.1f}  | former {100 * old:5.1f}"
-                  f"  KCI {100 * kci:5.1f}  (of {runs}, {fewer}; {time.perf_counter() - start:.0f}"
+                  f"  KCI {100 * kci:5.1f}  (of {len(runs)}, {fewer}; {time.perf_counter() - start:.0f}"
                   " s)", flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), *map(float, sys.argv[3:4]),
+    main(range(*map(int, sys.argv[1].split(":"))), int(sys.argv[2]), *map(float, sys.argv[3:4]),
          *([sys.argv[4:]] if sys.argv[4:] else []))

@@ -1,15 +1,102 @@
 """Reproducing kernel Hilbert spaces: the package that the book builds.
 
-Each module holds the exported cells of the chapter of the same name; this
-file only gathers the public names.
+Each module holds the exported cells of the chapter of the same name. In the
+order of the book:
+
+rkhs_lit.conventions -- Conventions: what may go in, and what comes out
+    PrecisionWarning, Record, as_points, as_sequence, certain, choice, finite,
+    flag, frozen, function, generator, nonnegative, number, plain_array,
+    positive, positives, real_array, same_columns, tolerance, vector, whole,
+    width
+
+rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
+    GramSolution, gram_solve, riesz_representer
+
+rkhs_lit.kernels -- Kernels: inner products of features you need not see
+    BSpline, Conjugated, Definiteness, Delta, Exponential, FeatureKernel,
+    FunctionKernel, Gaussian, Kernel, Laplace, Linear, Mapped, Pairs,
+    Polynomial, Power, Product, Scaled, Sigmoid, Sinc, Sum, Taylor,
+    TensorProduct, as_kernel, gaussian_bumps, gaussian_features, gram_dot,
+    is_positive_definite, lag_vectors, normalised, polynomial_features,
+    reduce_tiles, squared_distances, substrings, words
+
+rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functions
+    Features, RKHSFunction, as_function, decompose, inner, interpolate,
+    kernel_from_basis, norm, paired, power_function, project
+
+rkhs_lit.mercer -- Mercer: the norm as a spectral penalty
+    Eigensystem, FourierKernel, JacobiTheta, eigensystem, fourier_coefficients,
+    fourier_eigensystem, hermite_eigensystem, integral_operator,
+    spectral_inner, spectral_norm
+
+rkhs_lit.bochner -- Bochner: kernels as averages of waves
+    FourierFeatures, Matern, NystromFeatures, nystrom_features,
+    pivoted_cholesky, random_fourier_features, rff_variance, spectral_density,
+    spectral_sample
+
+rkhs_lit.representer -- The representer theorem: a search in infinite dimension that ends in n numbers
+    Loss, duality_gap, minimize_risk, regularised_risk
+
+rkhs_lit.ridge -- Ridge regression: leave points out without fitting again
+    CrossValidation, RidgePath, cross_validate, degrees_of_freedom,
+    gaussian_derivative, gp_posterior, leave_fold_out, leave_one_out,
+    log_marginal_likelihood, ridge, ridge_factor, ridge_path, ridge_spectrum,
+    smoother_matrix, split_folds
+
+rkhs_lit.pca -- Kernel PCA: principal components that are functions
+    PrincipalComponents, centre, denoise, kernel_pca, modes, preimage
+
+rkhs_lit.duality -- Duality: the price of a constraint
+    QPSolution, solve_qp
+
+rkhs_lit.svm -- Support vector machines: the widest street between two classes
+    SVM, nu_svm, svm
+
+rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
+    Characteristic, GaussianEmbedding, embedding_distance, embedding_error,
+    embedding_inner, is_characteristic, mean_embedding, moved
+
+rkhs_lit.mmd -- MMD: the distance between two distributions
+    PermutationTest, median_heuristic, mmd2_biased, mmd2_unbiased, mmd_test,
+    permutation_pvalue, split_statistics, witness
+
+rkhs_lit.cross_covariance -- Cross-covariance: one operator for all covariances
+    LowRank, RKHSOperator, cross_covariance, hs_inner, hs_norm, is_constant,
+    lanczos, op_norm, operator_core, regularised_solve, tensor
+
+rkhs_lit.coco -- COCO: the two functions that covary most
+    ConstrainedCovariance, coco, coco_test
+
+rkhs_lit.hsic -- HSIC: one number for dependence
+    FeatureSelection, GammaTest, Unmixing, balanced_labels, hsic, hsic_biased,
+    hsic_gamma_test, hsic_gaussian, hsic_null_moments, hsic_test,
+    hsic_unbiased, hsic_unmix, select_features, tile_sums
+
+rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
+    ConditionalTest, conditional_covariance, conditional_hsic,
+    conditional_independence_test, normalised_conditional_hsic
+
+rkhs_lit.conditional_embedding -- Conditional embeddings: a distribution for every x
+    ConditionalEmbedding, conditional_embedding, embedding_leave_one_out,
+    one_point, values_at
+
+rkhs_lit.bayes_rule -- Bayes' rule: change the prior, keep the sample
+    BayesValidation, Coordinates, KernelPosterior, kernel_bayes_rule,
+    kernel_chain_rule, kernel_sum_rule, posterior_weights, validate_bayes_rule
+
+rkhs_lit.filtering -- Filtering: Bayes' rule, again and again
+    FilterValidation, Filtered, KernelBayesFilter, unit_mass, validate_filter
 """
+# Generated from the modules by `make tangle`; the version is pyproject.toml's.
 
 from rkhs_lit.bayes_rule import (
     BayesValidation,
+    Coordinates,
     KernelPosterior,
     kernel_bayes_rule,
     kernel_chain_rule,
     kernel_sum_rule,
+    posterior_weights,
     validate_bayes_rule,
 )
 from rkhs_lit.bochner import (
@@ -32,6 +119,8 @@ from rkhs_lit.conditional_embedding import (
     ConditionalEmbedding,
     conditional_embedding,
     embedding_leave_one_out,
+    one_point,
+    values_at,
 )
 from rkhs_lit.conditional_independence import (
     ConditionalTest,
@@ -42,6 +131,7 @@ from rkhs_lit.conditional_independence import (
 )
 from rkhs_lit.conventions import (
     PrecisionWarning,
+    Record,
     as_points,
     as_sequence,
     certain,
@@ -69,6 +159,7 @@ from rkhs_lit.cross_covariance import (
     cross_covariance,
     hs_inner,
     hs_norm,
+    is_constant,
     lanczos,
     op_norm,
     operator_core,
@@ -83,6 +174,7 @@ from rkhs_lit.filtering import (
     FilterValidation,
     Filtered,
     KernelBayesFilter,
+    unit_mass,
     validate_filter,
 )
 from rkhs_lit.hsic import (
@@ -99,6 +191,7 @@ from rkhs_lit.hsic import (
     hsic_unbiased,
     hsic_unmix,
     select_features,
+    tile_sums,
 )
 from rkhs_lit.kernels import (
     BSpline,
@@ -144,6 +237,7 @@ from rkhs_lit.mean_embedding import (
     embedding_inner,
     is_characteristic,
     mean_embedding,
+    moved,
 )
 from rkhs_lit.mercer import (
     Eigensystem,
@@ -163,7 +257,6 @@ from rkhs_lit.mmd import (
     mmd2_biased,
     mmd2_unbiased,
     mmd_test,
-    moved,
     permutation_pvalue,
     split_statistics,
     witness,
@@ -186,6 +279,7 @@ from rkhs_lit.pca import (
     centre,
     denoise,
     kernel_pca,
+    modes,
     preimage,
 )
 from rkhs_lit.representer import (
@@ -209,6 +303,7 @@ from rkhs_lit.ridge import (
     ridge_path,
     ridge_spectrum,
     smoother_matrix,
+    split_folds,
 )
 from rkhs_lit.riesz import (
     GramSolution,
@@ -220,3 +315,193 @@ from rkhs_lit.svm import (
     nu_svm,
     svm,
 )
+
+__version__ = "0.1.0"
+__all__ = [
+    "BSpline",
+    "BayesValidation",
+    "Characteristic",
+    "ConditionalEmbedding",
+    "ConditionalTest",
+    "Conjugated",
+    "ConstrainedCovariance",
+    "Coordinates",
+    "CrossValidation",
+    "Definiteness",
+    "Delta",
+    "Eigensystem",
+    "Exponential",
+    "FeatureKernel",
+    "FeatureSelection",
+    "Features",
+    "FilterValidation",
+    "Filtered",
+    "FourierFeatures",
+    "FourierKernel",
+    "FunctionKernel",
+    "GammaTest",
+    "Gaussian",
+    "GaussianEmbedding",
+    "GramSolution",
+    "JacobiTheta",
+    "Kernel",
+    "KernelBayesFilter",
+    "KernelPosterior",
+    "Laplace",
+    "Linear",
+    "Loss",
+    "LowRank",
+    "Mapped",
+    "Matern",
+    "NystromFeatures",
+    "Pairs",
+    "PermutationTest",
+    "Polynomial",
+    "Power",
+    "PrecisionWarning",
+    "PrincipalComponents",
+    "Product",
+    "QPSolution",
+    "RKHSFunction",
+    "RKHSOperator",
+    "Record",
+    "RidgePath",
+    "SVM",
+    "Scaled",
+    "Sigmoid",
+    "Sinc",
+    "Sum",
+    "Taylor",
+    "TensorProduct",
+    "Unmixing",
+    "as_function",
+    "as_kernel",
+    "as_points",
+    "as_sequence",
+    "balanced_labels",
+    "centre",
+    "certain",
+    "choice",
+    "coco",
+    "coco_test",
+    "conditional_covariance",
+    "conditional_embedding",
+    "conditional_hsic",
+    "conditional_independence_test",
+    "cross_covariance",
+    "cross_validate",
+    "decompose",
+    "degrees_of_freedom",
+    "denoise",
+    "duality_gap",
+    "eigensystem",
+    "embedding_distance",
+    "embedding_error",
+    "embedding_inner",
+    "embedding_leave_one_out",
+    "finite",
+    "flag",
+    "fourier_coefficients",
+    "fourier_eigensystem",
+    "frozen",
+    "function",
+    "gaussian_bumps",
+    "gaussian_derivative",
+    "gaussian_features",
+    "generator",
+    "gp_posterior",
+    "gram_dot",
+    "gram_solve",
+    "hermite_eigensystem",
+    "hs_inner",
+    "hs_norm",
+    "hsic",
+    "hsic_biased",
+    "hsic_gamma_test",
+    "hsic_gaussian",
+    "hsic_null_moments",
+    "hsic_test",
+    "hsic_unbiased",
+    "hsic_unmix",
+    "inner",
+    "integral_operator",
+    "interpolate",
+    "is_characteristic",
+    "is_constant",
+    "is_positive_definite",
+    "kernel_bayes_rule",
+    "kernel_chain_rule",
+    "kernel_from_basis",
+    "kernel_pca",
+    "kernel_sum_rule",
+    "lag_vectors",
+    "lanczos",
+    "leave_fold_out",
+    "leave_one_out",
+    "log_marginal_likelihood",
+    "mean_embedding",
+    "median_heuristic",
+    "minimize_risk",
+    "mmd2_biased",
+    "mmd2_unbiased",
+    "mmd_test",
+    "modes",
+    "moved",
+    "nonnegative",
+    "norm",
+    "normalised",
+    "normalised_conditional_hsic",
+    "nu_svm",
+    "number",
+    "nystrom_features",
+    "one_point",
+    "op_norm",
+    "operator_core",
+    "paired",
+    "permutation_pvalue",
+    "pivoted_cholesky",
+    "plain_array",
+    "polynomial_features",
+    "positive",
+    "positives",
+    "posterior_weights",
+    "power_function",
+    "preimage",
+    "project",
+    "random_fourier_features",
+    "real_array",
+    "reduce_tiles",
+    "regularised_risk",
+    "regularised_solve",
+    "rff_variance",
+    "ridge",
+    "ridge_factor",
+    "ridge_path",
+    "ridge_spectrum",
+    "riesz_representer",
+    "same_columns",
+    "select_features",
+    "smoother_matrix",
+    "solve_qp",
+    "spectral_density",
+    "spectral_inner",
+    "spectral_norm",
+    "spectral_sample",
+    "split_folds",
+    "split_statistics",
+    "squared_distances",
+    "substrings",
+    "svm",
+    "tensor",
+    "tile_sums",
+    "tolerance",
+    "unit_mass",
+    "validate_bayes_rule",
+    "validate_filter",
+    "values_at",
+    "vector",
+    "whole",
+    "width",
+    "witness",
+    "words",
+]

@@ -4,152 +4,121 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 6825c9cc12133bda
+# Cells: 2e1e0a455f6a313e
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
-from scipy.linalg import (LinAlgError, LinAlgWarning, cho_factor,
-                          cho_solve, eigh, lu_factor, lu_solve,
-                          solve_triangular)
+from scipy.linalg import cho_solve, eigh, solve_triangular
 
 import rkhs_lit.conventions as check
-from rkhs_lit.bochner import NystromFeatures, _take, pivoted_cholesky
-from rkhs_lit.conditional_embedding import (_KERNEL, _bounded, _one_point,
-                                            _reworded, _sample, _shift,
-                                            _table)
-from rkhs_lit.cross_covariance import RKHSOperator, _power, _same_space
+from rkhs_lit.bochner import pivoted_cholesky
+from rkhs_lit.conditional_embedding import one_point, values_at
+from rkhs_lit.cross_covariance import RKHSOperator
 from rkhs_lit.kernels import Kernel
 from rkhs_lit.mean_embedding import GaussianEmbedding
-from rkhs_lit.moore_aronszajn import RKHSFunction
-from rkhs_lit.ridge import _at, _check_visible, ridge_factor, _penalty, _split
+from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
+                                      paired)
+from rkhs_lit.ridge import ridge_factor, ridge_spectrum, split_folds
 
 
 # %% [2] One complex solve of small size
-def _low_rank(kernel, X, tol, max_rank=None):
-    """A factor G with G G' = K(X), and a function that gives the
-    features of points T with G features(T)' = k(X, T)."""
-    G, pivots = pivoted_cholesky(kernel, X, tol=tol, max_rank=max_rank,
-                                 return_pivots=True)
-    if len(pivots) == 0:                     # the kernel is zero at X
-        return np.zeros((len(G), 0)), lambda T: np.zeros((len(T), 0))
-    features = NystromFeatures(kernel, _take(X, pivots), G[pivots])
-    return np.ascontiguousarray(G), features
-
-
-def _posterior_weights(G, w, phi, eps, method):
-    """The weights ζ of the posterior, from the weights w of the prior
-    (:prf:ref:`thm-bayes-low-rank`)."""
-    H, A = _shifted(G, w, eps, method)
-    # NumPy alone: in a loop, the threads of NumPy's and of SciPy's BLAS
-    # would get in each other's way.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _finite_weights(H @ np.linalg.solve(A, phi).real)
-
-
-def _shifted(G, w, eps, method):
-    """ΛG, and S + i√ε I or, for "clipped", S + εI."""
-    clipped = method == "clipped"
-    with np.errstate(over="ignore", invalid="ignore"):
-        H = (np.maximum(w, 0.0) if clipped else w)[:, None] * G
-        S = G.T @ H
-    shift = _shift_beside(S, eps, method)
-    A = S if clipped else S.astype(complex)
-    A.flat[::len(A) + 1] += shift if clipped else 1j * shift
-    return H, A
-
-
-def _finite_weights(weights):
-    return _bounded(weights, "eps must be larger: the weights overflow")
-
-
-# %% [3] One complex solve of small size
-def _shift_beside(S, eps, method, name="eps"):
-    """√ε or ε, if it is not lost beside S."""
-    shift = eps if method == "clipped" else math.sqrt(eps)
-    size = np.abs(S).sum(axis=0).max(initial=0.0)
-    if not shift >= np.finfo(float).eps * size:
-        raise ValueError(f"{name} must be larger, or it is lost in the "
-                         "rounding errors of an operator of size "
-                         f"{size:.3g}")
-    return shift
-
-
-def _factorised(A):
-    """LU factors of a complex matrix, Cholesky factors of a real one."""
-    if len(A) == 0:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", LinAlgWarning)
-            return lu_factor(A) if np.iscomplexobj(A) else cho_factor(
-                A, lower=True)
-    except (LinAlgError, LinAlgWarning):
-        raise ValueError("eps must be larger: the operator plus its shift "
-                         "is singular up to rounding") from None
-
-
-def _shifted_solve(factor, phi):
-    """(S + εI)⁻¹ φ, or the real part of (S + i√ε I)⁻¹ φ."""
-    if factor is None:
-        return np.zeros(phi.shape)
-    if np.iscomplexobj(factor[0]):
-        return lu_solve(factor, phi).real
-    return cho_solve(factor, phi)
-
-
-# %% [4] One complex solve of small size
 METHODS = "squared", "clipped"
 
 
-def _called(name, compute):
-    """compute(), with errors that speak of the argument `name`."""
-    with _reworded(_KERNEL, name):
-        return compute()
-
-
-# %% [5] One complex solve of small size
-def _prior_weights(l, Y, prior, lam, tol):
-    """The weights w = F (F'F + nλI)⁻¹ p of the prior."""
-    _is_prior(prior, l)
-    shift = _shift(len(Y), _penalty(lam))
-    F, features = _called("l", lambda: _low_rank(l, Y, tol))
-    p = _coordinates(prior, features)
-    if len(p) == 0:                          # the kernel is zero at Y
-        return np.zeros(len(Y))
+def _resolvent(G, w, eps, method, name="eps"):
+    """ΛG, and the matrix S + i√ε I or, for "clipped", S + εI."""
+    clipped = method == "clipped"
     with np.errstate(over="ignore", invalid="ignore"):
-        factor = _called("l", lambda: ridge_factor(F.T @ F, shift, "n lam"))
-        return _bounded(F @ cho_solve(factor, p),
-                        "lam must be larger: the weights overflow")
+        LG = (np.maximum(w, 0.0) if clipped else w)[:, None] * G
+        S = G.T @ LG
+    shift = eps if clipped else 1j * math.sqrt(eps)
+    size = np.abs(S).sum(axis=0).max()
+    if not abs(shift) >= np.finfo(float).eps * size:
+        raise ValueError(f"{name} must be larger, or it is lost beside an "
+                         f"operator of size {size:.3g}")
+    return LG, S + shift * np.eye(len(S))
 
 
-# %% [6] One complex solve of small size
-def _is_prior(prior, l):
-    if not isinstance(prior, (RKHSFunction, GaussianEmbedding)):
-        raise ValueError("prior must be an RKHSFunction or a "
-                         f"GaussianEmbedding, got {type(prior).__name__}")
-    if not _same_space(prior.kernel, l):
-        raise ValueError(f"prior must have the kernel {l}, got "
-                         f"{prior.kernel}")
+def posterior_weights(G, w, phi, eps: float,
+                      method: str = "squared") -> np.ndarray:
+    """The weights ζ = Re ΛG (S + i√ε I)⁻¹ φ of a posterior, from the
+    weights w of the prior, for K = G G', S = G'ΛG and a φ, or columns φ,
+    with k_X(x) = G φ (:prf:ref:`thm-bayes-low-rank`); ε and the method
+    as for `kernel_bayes_rule`."""
+    LG, A = _resolvent(G, w, eps, method)
+    # NumPy alone: in a loop, the threads of NumPy's and of SciPy's BLAS
+    # would get in each other's way.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check.finite(LG @ np.linalg.solve(A, phi).real, "eps")
 
 
-def _coordinates(prior, features):
-    """The vector p with prior(Y) = F p."""
-    if not isinstance(features, NystromFeatures):
-        return np.zeros(0)
-    try:
-        values = prior(features.landmarks)
-    except ValueError as error:
-        raise ValueError("prior does not suit the points Y: "
-                         f"{error}") from None
-    return solve_triangular(features.factor, values, lower=True)
+# %% [3] Coordinates in the place of features
+@dataclass(frozen=True, eq=False, repr=False)
+class Coordinates(check.Record):
+    """Vectors φ in the place of features (:prf:ref:`thm-bayes-low-rank`).
+
+    ``phi(Psi)`` has the vectors φ(t) of the points of Ψ in its rows.
+
+    Parameters
+    ----------
+    Phi : Features
+        The map of the points X.
+    tol, max_rank : as for `pivoted_cholesky`
+
+    Attributes
+    ----------
+    G : (n, r) array
+        The vectors of X: K = G G' and k_X(t) = G φ(t).
+    """
+
+    Phi: Features
+    tol: float
+    max_rank: int | None = None
+
+    def __post_init__(self):
+        Phi = self.Phi
+        G, pivots = pivoted_cholesky(Phi.kernel, Phi, tol=self.tol,
+                                     max_rank=self.max_rank,
+                                     return_pivots=True)
+        R = G[pivots]                            # triangular
+        if len(pivots) == 0:                     # the kernel is zero at X
+            G, R, pivots = np.zeros((len(G), 1)), np.eye(1), [0]
+        vars(self).update(G=check.frozen(np.ascontiguousarray(G)),
+                          _R=check.frozen(R), _U=Phi[pivots])
+
+    def __repr__(self):
+        return f"Coordinates({self.Phi}, r={len(self._R)})"
+
+    def __call__(self, Psi: Features) -> np.ndarray:
+        return solve_triangular(self._R, Psi.gram(self._U).T, lower=True).T
+
+    def of(self, f: RKHSFunction | GaussianEmbedding,
+           name: str = "f") -> np.ndarray:
+        """The vector p with f(X) = G p, for f with the same kernel."""
+        k = self.Phi.kernel
+        if isinstance(f, GaussianEmbedding) and f.kernel == k:
+            values = f(self._U.points)
+        else:
+            values = values_at(as_function(f, name, k), self._U, name)
+        return solve_triangular(self._R, values, lower=True)
 
 
-# %% [7] One complex solve of small size
+# %% [4] Coordinates in the place of features
+def _prior_weights(Psi, prior, lam, tol):
+    """The weights w = F (F'F + nλI)⁻¹ p of the prior."""
+    phi = Coordinates(Psi, tol)
+    F, p = phi.G, phi.of(prior, "prior")
+    shift = check.positive(len(F) * check.positive(lam, "lam"), "n lam")
+    factor = ridge_factor(F.T @ F, shift, "n lam", "l")
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check.finite(F @ cho_solve(factor, p), "prior")
+
+
+# %% [5] Coordinates in the place of features
 def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
                     prior: RKHSFunction | GaussianEmbedding, lam: float,
                     eps: float | None = None, *, tol: float = 1e-14
@@ -160,19 +129,18 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
     Parameters
     ----------
     k, l : Kernel
-        Positive definite, on the points X and on the points Y.
+        On the points X and on the points Y.
     X, Y : sequences of n points
         The pairs (x_i, y_i), effects and causes.
     prior : RKHSFunction or GaussianEmbedding
         The embedding in H_l of the new distribution of Y.
     lam : float
-        The number λ > 0 that is added to the operator C_YY, so that nλ
-        is added to the Gram matrix of Y.
+        λ > 0, added to the operator C_YY: nλ beside the Gram matrix.
     eps : optional
         Not used: so that all three rules take the same arguments.
     tol : float
-        The share of the trace of the Gram matrix that its low-rank
-        factor may leave out.
+        The share of the trace of a Gram matrix that its low-rank factor
+        may leave out.
 
     Returns
     -------
@@ -194,12 +162,11 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
     >>> mu(["dry", "wet"]).round(6)
     array([0.666667, 0.333333])
     """
-    X, Y = _sample(k, l, X, Y)
-    w = _prior_weights(l, Y, prior, lam, check.tolerance(tol, zero=True))
-    return RKHSFunction(k, X, w)
+    Phi, Psi = paired(k, l, X, Y)
+    return Phi @ _prior_weights(Psi, prior, lam, tol)
 
 
-# %% [8] One complex solve of small size
+# %% [6] Coordinates in the place of features
 def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
                       prior: RKHSFunction | GaussianEmbedding, lam: float,
                       eps: float | None = None, *, tol: float = 1e-14
@@ -207,56 +174,18 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
     """The embedding of (X, Y) when Y has another distribution, by the
     kernel chain rule (:prf:ref:`thm-kernel-chain-rule`).
 
-    Parameters
-    ----------
-    k, l, X, Y, prior, lam, eps, tol : as for `kernel_sum_rule`
-
-    Returns
-    -------
-    RKHSOperator
-        Σ w_i k(x_i, ·) ⊗ l(y_i, ·) from H_l to H_k, an estimate of the
-        uncentred cross-covariance operator under the prior.
+    All arguments are those of `kernel_sum_rule`. The operator from H_l
+    to H_k is Σ w_i k(x_i, ·) ⊗ l(y_i, ·), an estimate of the uncentred
+    cross-covariance operator under the prior.
     """
-    X, Y = _sample(k, l, X, Y)
-    w = _prior_weights(l, Y, prior, lam, check.tolerance(tol, zero=True))
-    return RKHSOperator(k, X, l, Y, w)
+    Phi, Psi = paired(k, l, X, Y)
+    w = _prior_weights(Psi, prior, lam, tol)
+    return RKHSOperator(k, Phi, l, Psi, w)
 
 
-# %% [9] One complex solve of small size
-class _Posterior:
-    def __post_init__(self):
-        X, Y = _sample(self.k, self.l, self.X, self.Y)
-        w = check.vector(self.prior_weights, "prior_weights", len(X))
-        eps = check.positive(self.eps, "eps")
-        tol = check.tolerance(self.tol, zero=True)
-        check.choice(self.method, "method", METHODS)
-        G, features = _called("k", lambda: _low_rank(self.k, X, tol))
-        H, A = _shifted(G, w, eps, self.method)
-        factor = _factorised(A)
-        for array in (H, *(factor or ())):
-            if isinstance(array, np.ndarray):
-                array.setflags(write=False)
-        for name, value in (("X", X), ("Y", Y), ("prior_weights", w),
-                            ("eps", eps), ("_weighted", H),
-                            ("_factor", factor), ("_features", features)):
-            object.__setattr__(self, name, value)
-
-    def __repr__(self):
-        return (f"KernelPosterior({self.k} -> {self.l}, n={len(self.X)}, "
-                f"{self.method}, eps={self.eps:.6g})")
-
-    def _averages(self, values, phi):
-        """Σ ζ_i g(y_i) for the values g(y_i), a row for each row of phi."""
-        size = _power(np.abs(values).max()) or 1.0
-        c = _shifted_solve(self._factor, self._weighted.T @ (values / size))
-        with np.errstate(over="ignore", invalid="ignore"):
-            return _bounded(size * (phi @ c), "g is too large: its "
-                            "expectations overflow")
-
-
-# %% [10] One complex solve of small size
+# %% [7] Coordinates in the place of features
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelPosterior(_Posterior):
+class KernelPosterior(check.Record):
     """The embeddings of the posterior distributions of Y given X = x,
     for all x (:prf:ref:`thm-kbr-gram`).
 
@@ -265,11 +194,9 @@ class KernelPosterior(_Posterior):
 
     Parameters
     ----------
-    k, l : Kernel
-    X, Y : sequences of n points
+    k, l, X, Y, eps, method, tol : as for `kernel_bayes_rule`
     prior_weights : (n,) array
         The numbers w_i: the density ratio at y_i, divided by n.
-    eps, method, tol : as for `kernel_bayes_rule`
     """
 
     k: Kernel
@@ -281,30 +208,42 @@ class KernelPosterior(_Posterior):
     method: str = "squared"
     tol: float = 1e-14
 
+    def __post_init__(self):
+        Phi, Psi = paired(self.k, self.l, self.X, self.Y)
+        w = check.vector(self.prior_weights, "prior_weights", len(Phi))
+        eps = check.positive(self.eps, "eps")
+        check.choice(self.method, "method", METHODS)
+        phi = Coordinates(Phi, self.tol)
+        Z = posterior_weights(phi.G, w, np.eye(phi.G.shape[1]), eps,
+                              self.method)
+        vars(self).update(X=Phi.points, Y=Psi.points, prior_weights=w,
+                          eps=eps, Psi=Psi, phi=phi, Z=check.frozen(Z))
+
+    def __repr__(self):
+        return (f"KernelPosterior({self.k} -> {self.l}, n={len(self.Psi)}, "
+                f"{self.method}, eps={self.eps:.6g})")
+
     def weights(self, T) -> np.ndarray:
-        """The weights ζ(t) of the posteriors at the points T, an (n, m)
-        array."""
-        phi = _at(self.k, T, self._features)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return _finite_weights(self._weighted @ _shifted_solve(
-                self._factor, phi.T))
+        """The weights ζ(t) = Zφ(t) of the posteriors at the points T, an
+        (n, m) array."""
+        return self.Z @ self.phi(Features(self.k, T, "T", "k")).T
 
     def __call__(self, x) -> RKHSFunction:
         """The function of H_l for one point x, of any kind."""
-        with _reworded("^T ", "x must be one point like those of X, but as "
-                       "a list of one, T "):
-            w = self.weights(_one_point(x))
-        return RKHSFunction(self.l, self.Y, w[:, 0])
+        return self.Psi @ (self.Z @ self.phi(one_point(self.k, x))[0])
 
     def expectation(self, g, T) -> np.ndarray:
         """Estimates of the posterior expectation of g(Y) for the points
-        T: g is a function of H_l, or any function that takes Y and
-        returns n numbers (or n rows), or these numbers."""
-        return self._averages(_table(g, self.l, self.Y),
-                              _at(self.k, T, self._features))
+        T; g as for `ConditionalEmbedding.expectation`."""
+        values = values_at(g, self.Psi)
+        size = np.abs(values).max() or 1.0       # so that none overflows
+        phi = self.phi(Features(self.k, T, "T", "k"))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check.finite(size * (phi @ (self.Z.T @ (values / size))),
+                                "g")
 
 
-# %% [11] One complex solve of small size
+# %% [8] Coordinates in the place of features
 def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
                       prior: RKHSFunction | GaussianEmbedding, lam: float,
                       eps: float, *, method: str = "squared",
@@ -316,15 +255,15 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
     ----------
     k, l, X, Y, prior, lam : as for `kernel_sum_rule`
     eps : float
-        The number ε > 0: added to the square of the operator C_XX of
+        The number ε > 0 beside the square of the operator C = C_XX of
         the prior (so that √ε compares with its eigenvalues), or, for
-        "clipped", to that operator itself.
+        "clipped", beside that operator itself.
     method : str
         "squared" for (C² + εI)⁻¹ C, or "clipped" for (C + εI)⁻¹ with
         the positive parts of the weights.
     tol : float
-        The share of the traces of the Gram matrices that their low-rank
-        factors may leave out. Takes O(n r²) operations for the rank r.
+        As for `kernel_sum_rule`, for both Gram matrices. Takes O(n r²)
+        operations for the rank r.
 
     Returns
     -------
@@ -344,12 +283,12 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
     >>> posterior("dry")(["sun", "cloud"]).round(6)
     array([0.75, 0.25])
     """
-    X, Y = _sample(k, l, X, Y)
-    w = _prior_weights(l, Y, prior, lam, check.tolerance(tol, zero=True))
-    return KernelPosterior(k, l, X, Y, w, eps, method, tol)
+    Phi, Psi = paired(k, l, X, Y)
+    w = _prior_weights(Psi, prior, lam, tol)
+    return KernelPosterior(k, l, Phi, Psi, w, eps, method, tol)
 
 
-# %% [12] Choosing the parameters
+# %% [9] Choosing the parameters
 def _ratio_scores(F, p, lams, folds):
     """The first score for every λ, and the estimates of the density
     ratio at the points left out, a row for each λ."""
@@ -357,60 +296,49 @@ def _ratio_scores(F, p, lams, folds):
     ratios = np.empty((len(lams), n))
     for fold in folds:
         rest = np.setdiff1d(np.arange(n), fold)
-        C = F[rest].T @ F[rest] / len(rest)
-        _check_visible(lams.min(), np.abs(C).sum(axis=0).max(initial=0.0),
-                       "lams")
-        d, U = eigh(C)
-        theta = U @ ((U.T @ p)[:, None] / (np.maximum(d, 0)[:, None]
-                                           + lams))
+        d, U = ridge_spectrum(F[rest].T @ F[rest] / len(rest), lams.min(),
+                              "lams", "l")
+        theta = U @ ((U.T @ p)[:, None] / (d[:, None] + lams))
         ratios[:, fold] = (F[fold] @ theta).T
         scores += np.sum(ratios[:, fold] ** 2 / 2, axis=1)
         scores -= len(fold) * (p @ theta)
     return scores / n, ratios
 
 
-def _risk_sums(F, G, p, ratio, lam, epsilons, folds, method):
-    """The sums of the second score for every ε."""
-    n, total = len(F), np.zeros(len(epsilons))
+def _risks(F, G, p, ratio, lam, epsilons, folds, method):
+    """The second score for every ε."""
+    n, risks = len(F), np.zeros(len(epsilons))
+    shifts = epsilons if method == "clipped" else 1j * np.sqrt(epsilons)
     for fold in folds:
         rest = np.setdiff1d(np.arange(n), fold)
-        factor = ridge_factor(F[rest].T @ F[rest], len(rest) * lam, "n lam")
+        factor = ridge_factor(F[rest].T @ F[rest], len(rest) * lam, "n lam",
+                              "l")
         w = F[rest] @ cho_solve(factor, p)
-        if method == "clipped":
-            w = np.maximum(w, 0.0)
-        S = G[rest].T @ (w[:, None] * G[rest])
-        s, V = eigh(S)
-        out = (F[rest].T @ (w[:, None] * G[rest])) @ V
-        for j, eps in enumerate(epsilons):
-            shift = _shift_beside(S, eps, method, "epsilons")
-            c = ((1 / (s + 1j * shift)).real if method == "squared"
-                 else 1 / (np.maximum(s, 0) + shift))
-            miss = F[fold] - (G[fold] @ V * c) @ out.T
-            total[j] += ratio[fold] @ np.sum(miss**2, axis=1)
-    return total
+        LG, _ = _resolvent(G[rest], w, epsilons.min(), method, "epsilons")
+        s, V = eigh(G[rest].T @ LG)
+        left, right = G[fold] @ V, F[rest].T @ LG @ V
+        for j, shift in enumerate(shifts):
+            miss = F[fold] - (left * (1 / (s + shift)).real) @ right.T
+            risks[j] += ratio[fold] @ np.sum(miss**2, axis=1)
+    return risks
 
 
-# %% [13] Choosing the parameters
+# %% [10] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
-class BayesValidation:
-    """Parameters of the kernel Bayes rule chosen on points left out
-    (:prf:ref:`prop-kbr-scores`).
-
-    Made by `validate_bayes_rule`.
+class BayesValidation(check.Record):
+    """Parameters of the kernel Bayes rule chosen on points left out by
+    `validate_bayes_rule` (:prf:ref:`prop-kbr-scores`).
 
     Attributes
     ----------
-    lams : (a,) array
-    epsilons : (b,) array
+    lams, epsilons : (a,) and (b,) arrays
     ratio_scores : (a,) array
         The first score of each λ, half the mean squared error of the
         density ratio up to a constant.
     risks : (b,) array
         The second score of each ε, for the chosen λ.
-    lam : float
-        The λ with the least score.
-    eps : float
-        The ε with the least risk.
+    lam, eps : float
+        Those with the least score and the least risk.
     """
 
     lams: np.ndarray
@@ -420,11 +348,16 @@ class BayesValidation:
     lam: float
     eps: float
 
+    def __post_init__(self):
+        names = "lams", "epsilons", "ratio_scores", "risks"
+        vars(self).update({name: check.frozen(getattr(self, name))
+                           for name in names})
+
     def __repr__(self):
         return f"BayesValidation(lam={self.lam:.6g}, eps={self.eps:.6g})"
 
 
-# %% [14] Choosing the parameters
+# %% [11] Both parameters, one after the other
 def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
                         prior: RKHSFunction | GaussianEmbedding, lams,
                         epsilons, *, method: str = "squared", folds=5,
@@ -438,7 +371,8 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
     lams, epsilons : lists of positive numbers
     folds : int, or list of lists of indices
         The number of folds, drawn at random, or the folds.
-    rng : seed or numpy.random.Generator, to draw the folds
+    rng : seed or numpy.random.Generator, optional
+        To draw the folds.
 
     Returns
     -------
@@ -446,34 +380,21 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
         Its ``lam`` and ``eps`` are for `kernel_bayes_rule`. With the
         same lams and folds, risks of both methods can be compared.
     """
-    F, G, p = _factors_of(k, l, X, Y, prior, tol)
+    Phi, Psi = paired(k, l, X, Y)
     lams = check.positives(lams, "lams")
     epsilons = check.positives(epsilons, "epsilons")
     check.choice(method, "method", METHODS)
-    folds, _ = _split(len(F), folds, 0, rng)
+    folds, _ = split_folds(len(Phi), folds, rng=rng)
+    phi = Coordinates(Psi, tol)
+    F, G, p = phi.G, Coordinates(Phi, tol).G, phi.of(prior, "prior")
     with np.errstate(all="ignore"):
         scores, ratios = _ratio_scores(F, p, lams, folds)
-        best = _bounded(scores, "prior must be smaller, or lams larger: "
-                        "the scores overflow").argmin()
+        best = check.finite(scores, "prior").argmin()
         lam, ratio = float(lams[best]), np.maximum(ratios[best], 0.0)
-        if not ratio.sum() > 0:
+        if not ratio.any():
             raise ValueError("prior must have mass near the points Y, but "
                              "no estimate of the density ratio is positive")
-        ratio /= ratio.sum()
-        risks = _bounded(_risk_sums(F, G, p, ratio, lam, epsilons, folds,
-                                    method),
-                         "epsilons must be larger: the scores overflow")
-    return BayesValidation(lams, epsilons, check.frozen(scores),
-                           check.frozen(risks), lam,
+        risks = check.finite(_risks(F, G, p, ratio / ratio.sum(), lam,
+                                    epsilons, folds, method), "epsilons")
+    return BayesValidation(lams, epsilons, scores, risks, lam,
                            float(epsilons[risks.argmin()]))
-
-
-# %% [15] Choosing the parameters
-def _factors_of(k, l, X, Y, prior, tol):
-    """The factors F of L and G of K, and the prior's coordinates p."""
-    X, Y = _sample(k, l, X, Y)
-    _is_prior(prior, l)
-    tol = check.tolerance(tol, zero=True)
-    F, features = _called("l", lambda: _low_rank(l, Y, tol))
-    G, _ = _called("k", lambda: _low_rank(k, X, tol))
-    return F, G, _coordinates(prior, features)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 136b4e88fdc6c5f4
+# Cells: 4daea3c605874a2a
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -16,43 +16,38 @@ from scipy.linalg import solve_triangular
 from scipy.special import gamma, gammaln, kv
 
 import rkhs_lit.conventions as check
-from rkhs_lit.conventions import as_points, as_sequence
-from rkhs_lit.kernels import (TILE, Gaussian, Kernel, Laplace, Pairs, Power,
+from rkhs_lit.conventions import as_points
+from rkhs_lit.kernels import (Gaussian, Kernel, Laplace, Pairs, Power,
                               Product, Scaled, Sinc, Sum, as_kernel,
-                              _OnVectors, reduce_tiles, squared_distances)
-from rkhs_lit.moore_aronszajn import _fixed
+                              reduce_tiles, squared_distances)
+from rkhs_lit.moore_aronszajn import Features
 
 
 # %% [2] Mixtures of Gaussians
-def _matern_start(nu, z):
-    """M_nu(z) for 0 < nu <= 2, by Bessel functions."""
-    if nu == 0.5:
-        return np.exp(-z)
-    if nu == 1.5:
-        return (1 + z) * np.exp(-z)
-    # Below this, K_nu overflows for nu > 1, and M_nu is 1 to rounding.
-    w = np.maximum(z, 1e-300 if nu <= 1 else 1e-100)
-    M = 2 ** (1 - nu) / gamma(nu) * w**nu * kv(nu, w)
-    return np.where(z == 0, 1.0, np.minimum(M, 1.0))
-
-
 def _matern(nu, z):
+    """M_ν(z): Bessel functions of order up to 2, then the recursion."""
     z = np.minimum(z, 1e3)                    # e^-1000 is 0 already
+
+    def bessel(nu):
+        if nu == 0.5:
+            return np.exp(-z)
+        if nu == 1.5:
+            return (1 + z) * np.exp(-z)
+        # Below this, K_ν overflows for ν > 1, and M_ν is 1 to rounding.
+        w = np.maximum(z, 1e-300 if nu <= 1 else 1e-100)
+        M = 2 ** (1 - nu) / gamma(nu) * w**nu * kv(nu, w)
+        return np.where(z == 0, 1.0, np.minimum(M, 1.0))
+
     steps = math.ceil(nu) - 1
-    start = nu - steps                        # in (0, 1]
-    previous = _matern_start(start, z)
-    if steps == 0:
-        return previous
-    current = _matern_start(start + 1, z)
-    for order in start + np.arange(1, steps):
-        factor = z**2 / (4 * order * (order - 1))
-        previous, current = current, current + factor * previous
-    return current
+    orders = nu - steps + np.arange(steps + 1)      # from (0, 1] up to ν
+    M = [bessel(order) for order in orders[:2]]
+    for v in orders[1:-1]:
+        M = M[1], M[1] + z**2 / (4 * v * (v - 1)) * M[0]
+    return M[-1]
 
 
-# %% [3] Mixtures of Gaussians
 @dataclass(frozen=True)
-class Matern(_OnVectors):
+class Matern(Kernel):
     """The Matérn kernel 2^(1-ν)/Γ(ν) z^ν K_ν(z) with
     z = √(2ν) ‖x - y‖ / σ (:prf:ref:`thm-matern`).
 
@@ -74,28 +69,26 @@ class Matern(_OnVectors):
     nu: float
     sigma: float
 
+    _prepare = staticmethod(as_points)
+
     def __post_init__(self):
-        object.__setattr__(
-            self, "nu", check.positive(self.nu, "nu"))
+        object.__setattr__(self, "nu", check.positive(self.nu, "nu"))
+        object.__setattr__(self, "sigma", check.width(self.sigma, "sigma"))
         if self.nu > 1000:
             raise ValueError(f"nu must be at most 1000, got {self.nu}: use "
                              "Gaussian(sigma), which is its limit")
-        object.__setattr__(
-            self, "sigma", check.width(self.sigma, "sigma"))
 
     def _gram(self, X, Y):
         r = np.sqrt(squared_distances(X, Y))
-        nu = float(self.nu)                  # a Fraction, a float32
-        return _matern(nu, math.sqrt(2 * nu) / self.sigma * r)
+        return _matern(self.nu, math.sqrt(2 * self.nu) / self.sigma * r)
+
+    def _diag(self, X):
+        return np.ones(len(X))
 
 
-# %% [4] Rules for spectral measures
+# %% [3] Rules for spectral measures
 def _log_density(kernel, omega):
     d, length = omega.shape[1], np.hypot.reduce(omega, axis=1)
-    if isinstance(kernel, Sinc):
-        inside = (np.abs(omega) <= np.pi / kernel.width).all(axis=1)
-        return np.where(inside, d * math.log(kernel.width / (2 * np.pi)),
-                        -np.inf)
     if isinstance(kernel, Gaussian):
         return (d * (math.log(kernel.sigma) - math.log(2 * np.pi) / 2)
                 - (kernel.sigma * length) ** 2 / 2)
@@ -106,19 +99,22 @@ def _log_density(kernel, omega):
         return (gammaln(nu + d / 2) - gammaln(nu)
                 + d * (scale - math.log(np.pi) / 2)
                 - (nu + d / 2) * growth)
+    if isinstance(kernel, Sinc):
+        inside = (np.abs(omega) <= np.pi / kernel.width).all(axis=1)
+        return np.where(inside, d * math.log(kernel.width / (2 * np.pi)),
+                        -np.inf)
     if isinstance(kernel, Scaled):
         return np.log(kernel.c) + _log_density(kernel.kernel, omega)
     if isinstance(kernel, Sum):
         return np.logaddexp(_log_density(kernel.first, omega),
                             _log_density(kernel.second, omega))
     raise ValueError("kernel must have a spectral density that is known "
-                     "here (Gaussian, Laplace, Matern, Sinc, and their "
-                     f"sums and multiples), got {kernel!r}")
+                     f"here, got {kernel!r}")
 
 
-# %% [5] Rules for spectral measures
 def spectral_density(kernel: Kernel, omega) -> np.ndarray:
-    """The density of the spectral measure (:prf:ref:`thm-bochner`).
+    """The density of the spectral measure (:prf:ref:`thm-bochner`), of
+    integral k(0) over all frequencies.
 
     Gaussian, Laplace and Matérn kernels by
     :prf:ref:`prop-gaussian-spectrum` and :prf:ref:`thm-matern-spectrum`;
@@ -131,11 +127,6 @@ def spectral_density(kernel: Kernel, omega) -> np.ndarray:
     kernel : Kernel
     omega : (n, d) array
         Frequencies; a 1-D array for kernels on the line.
-
-    Returns
-    -------
-    (n,) array
-        Of integral k(0) over all frequencies.
 
     Examples
     --------
@@ -152,14 +143,19 @@ def spectral_density(kernel: Kernel, omega) -> np.ndarray:
     return p
 
 
-# %% [6] Rules for spectral measures
+# %% [4] Rules for spectral measures
+def _mass(kernel, dim):
+    """k(0), the total mass of the spectral measure."""
+    return float(kernel.diag(np.zeros((1, dim)))[0])
+
+
 def _frequencies(kernel, n, dim, rng):
     if isinstance(kernel, Gaussian):
         return rng.normal(size=(n, dim)) / kernel.sigma
     if isinstance(kernel, (Laplace, Matern)):
         nu = getattr(kernel, "nu", 0.5)
         G = rng.standard_gamma(nu, size=(n, 1))
-        # For small nu a draw can underflow to 0: an infinite frequency.
+        # For small ν a draw can underflow to 0: an infinite frequency.
         G = np.maximum(G, np.finfo(float).tiny)
         Z = rng.normal(size=(n, dim))
         return Z / np.sqrt(G / nu) / kernel.sigma
@@ -167,53 +163,35 @@ def _frequencies(kernel, n, dim, rng):
         return rng.uniform(-1, 1, size=(n, dim)) * np.pi / kernel.width
     if isinstance(kernel, Scaled):
         return _frequencies(kernel.kernel, n, dim, rng)
-    if type(kernel) in (Product, Power):      # no product on pairs
-        factors = ([kernel.first, kernel.second]
-                   if isinstance(kernel, Product)
-                   else [kernel.kernel] * int(kernel.m))
-        return sum((_frequencies(k, n, dim, rng) for k in factors),
-                   np.zeros((n, dim)))
-    if isinstance(kernel, Sum):
+    if isinstance(kernel, Power):
+        return sum((_frequencies(kernel.kernel, n, dim, rng)
+                    for _ in range(int(kernel.m))), np.zeros((n, dim)))
+    if type(kernel) in (Product, Sum):        # no product on pairs
         first, second = (_frequencies(k, n, dim, rng)
                          for k in (kernel.first, kernel.second))
+        if isinstance(kernel, Product):
+            return first + second
         share = _mass(kernel.first, dim) / (_mass(kernel, dim) or 1.0)
         return np.where(rng.random((n, 1)) < share, first, second)
     raise ValueError("kernel must be shift-invariant with a spectral "
-                     "measure that is known here (Gaussian, Laplace, "
-                     "Matern, Sinc, and their sums, multiples, products "
-                     f"and powers), got {kernel!r}")
+                     f"measure that is known here, got {kernel!r}")
 
 
-def _mass(kernel, dim):
-    """k(0), the total mass of the spectral measure."""
-    return float(kernel.diag(np.zeros((1, dim)))[0])
-
-
-# %% [7] Rules for spectral measures
 def spectral_sample(kernel: Kernel, n: int, *, dim: int,
-                    rng) -> np.ndarray:
-    """Frequencies drawn from the spectral measure of a kernel, divided
-    by its mass (:prf:ref:`thm-bochner`).
+                    rng=None) -> np.ndarray:
+    """Independent frequencies ω, the rows of an (n, dim) array, with
+    E cos⟨ω, x - y⟩ = k(x, y) / k(0) (:prf:ref:`thm-bochner`).
 
-    Gaussian, Laplace and Matérn kernels by
-    :prf:ref:`prop-gaussian-spectrum` and :prf:ref:`thm-matern-spectrum`;
-    sums, multiples, products, powers and sinc by
-    :prf:ref:`prop-spectral-rules`.
+    The kernels of `spectral_density`, and their products and powers
+    (:prf:ref:`prop-spectral-rules`).
 
     Parameters
     ----------
     kernel : Kernel
         Shift-invariant, not zero.
-    n : int
-        How many.
-    dim : int
-        The dimension d of the points.
+    n, dim : int
+        How many, and the dimension d of the points.
     rng : seed or numpy.random.Generator
-
-    Returns
-    -------
-    (n, dim) array
-        Independent rows ω with E cos⟨ω, x - y⟩ = k(x, y) / k(0).
     """
     as_kernel(kernel)
     n, dim = check.whole(n, "n", 1), check.whole(dim, "dim", 1)
@@ -228,9 +206,9 @@ def spectral_sample(kernel: Kernel, n: int, *, dim: int,
     return omega
 
 
-# %% [8] Which form wins?
+# %% [5] Which form wins?
 @dataclass(frozen=True, eq=False)
-class FourierFeatures:
+class FourierFeatures(check.Record):
     """Cosines and sines with given frequencies (:prf:ref:`def-rff`).
 
     With q frequencies and D features, the first q columns are
@@ -254,90 +232,58 @@ class FourierFeatures:
     mass: float = 1.0
 
     def __post_init__(self):
-        omega = as_points(self.frequencies, "frequencies").copy()
-        b = as_points(self.phases, "phases").ravel().copy()
+        omega = check.frozen(as_points(self.frequencies, "frequencies"))
         q, D = len(omega), check.whole(self.n_features, "n_features", 1)
-        if np.shape(self.phases) != (q,):
-            raise ValueError(f"phases must be {q} numbers, one for each "
-                             f"frequency, got {np.shape(self.phases)}")
         if not q <= D <= 2 * q:
             raise ValueError(f"n_features must be from {q} to {2 * q} for "
                              f"{q} frequencies, got {D}")
+        b = check.vector(self.phases, "phases", q)
         mass = check.nonnegative(self.mass, "mass")
-        omega.setflags(write=False)
-        b.setflags(write=False)
         for name, value in (("frequencies", omega), ("phases", b),
                             ("n_features", D), ("mass", mass)):
             object.__setattr__(self, name, value)
 
     def __call__(self, X) -> np.ndarray:
         """The features of the points X, an (n, n_features) array."""
-        return _waves(as_points(X), self.frequencies, self.phases,
-                      self.n_features, self.mass)
+        X, omega, D = as_points(X), self.frequencies, self.n_features
+        if X.shape[1] != omega.shape[1]:
+            raise ValueError("X must have points in dimension "
+                             f"{omega.shape[1]}, got {X.shape[1]}")
+        scale, q = math.sqrt(2 / D) * math.sqrt(self.mass), len(omega)
+        Z, pairs = np.empty((len(X), D)), D - q
+
+        def fill(total, i, j):
+            with np.errstate(over="ignore", invalid="ignore"):
+                alpha = check.finite(X[i] @ omega.T + self.phases, "X")
+            t = np.tan(alpha[:, :pairs] / 2)
+            w = 2 * scale / (1 + t * t)
+            Z[i, :pairs], Z[i, q:] = w - scale, w * t
+            Z[i, pairs:q] = scale * np.cos(alpha[:, pairs:])
+
+        reduce_tiles(fill, lambda: 0, len(X), 1)
+        return Z
 
 
-# %% [9] Which form wins?
-def _waves(X, omega, b, D, mass):
-    n, q = len(X), len(omega)
-    if X.shape[1] != omega.shape[1]:
-        raise ValueError("X must have points in dimension "
-                         f"{omega.shape[1]}, got {X.shape[1]}")
-    with np.errstate(over="ignore"):
-        largest = np.abs(X).sum(axis=1).max() * np.abs(omega).max()
-    if not np.isfinite(largest):
-        raise ValueError("X must be smaller: ⟨ω, x⟩ overflows")
-    scale, pairs = math.sqrt(2 / D) * math.sqrt(mass), D - q
-    Z = np.empty((n, D))
-    np.matmul(X, omega.T, out=Z[:, :q])
-
-    def fill(total, i, j):
-        alpha = Z[i, :q]
-        if b.any():
-            alpha += b
-        alone = alpha[:, pairs:]
-        np.cos(alone, out=alone)
-        alone *= scale
-        t = np.tan(alpha[:, :pairs] / 2)
-        w = t * t
-        w += 1
-        np.divide(2 * scale, w, out=w)
-        np.multiply(w, t, out=Z[i, q:])
-        np.subtract(w, scale, out=Z[i, :pairs])
-
-    if n <= TILE:
-        fill(0, slice(n), None)              # not worth a thread
-    else:
-        reduce_tiles(fill, lambda: 0, n, 1)
-    return Z
-
-
-# %% [10] Which form wins?
+# %% [6] Which form wins?
 def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
-                            rng, paired: bool = True) -> FourierFeatures:
+                            rng=None, paired: bool = True,
+                            ) -> FourierFeatures:
     """A random feature map whose inner products have the kernel as
-    their mean (:prf:ref:`thm-rff-unbiased`).
+    their mean: ``map(X) @ map(Y).T`` estimates ``kernel(X, Y)``
+    (:prf:ref:`thm-rff-unbiased`).
 
     Parameters
     ----------
-    kernel : Kernel
-        One that `spectral_sample` knows.
+    kernel, dim, rng
+        As in `spectral_sample`.
     n_features : int
         The number D of features. The error falls like 1/√D, with the
         variance of `rff_variance`.
-    dim : int
-        The dimension of the points.
-    rng : seed or numpy.random.Generator
     paired : bool
         Cosine and sine of each frequency (the default, better for
         Gaussian, Laplace and Matérn kernels with ν >= 1/2:
         :prf:ref:`thm-pairs-win`), or one cosine with a random phase.
         An odd D in the paired form has one feature with a phase.
-
-    Returns
-    -------
-    FourierFeatures
-        A function: ``map(X)`` has shape (n, n_features), and
-        ``map(X) @ map(Y).T`` estimates ``kernel(X, Y)``.
 
     Examples
     --------
@@ -346,46 +292,33 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
     >>> bool(abs(Z @ Z.T - Gaussian(1.0)([0.0, 1.0])).max() < 0.05)
     True
     """
-    D = check.whole(n_features, "n_features", 1)
-    paired = check.flag(paired, "paired")
-    rng = check.generator(rng)
-    q = (D + 1) // 2 if paired else D
+    D, rng = check.whole(n_features, "n_features", 1), check.generator(rng)
+    q = (D + 1) // 2 if check.flag(paired, "paired") else D
     omega = spectral_sample(kernel, q, dim=dim, rng=rng)
-    b = np.zeros(q)
-    alone = slice(D - q, q)              # those without a sine
-    b[alone] = rng.uniform(0, 2 * np.pi, size=2 * q - D)
+    alone = rng.uniform(0, 2 * np.pi, size=2 * q - D)    # have no sine
+    b = np.append(np.zeros(D - q), alone)
     return FourierFeatures(omega, b, D, _mass(kernel, omega.shape[1]))
 
 
-# %% [11] Which form wins?
 def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
                  paired: bool = True) -> np.ndarray:
     """The exact variance of z(x)'z(y) (:prf:ref:`thm-rff-variance`).
 
     Parameters
     ----------
-    kernel : Kernel
-        One that `spectral_sample` knows.
+    kernel, n_features, paired
+        As in `random_fourier_features`.
     X, Y : (n, d) and (m, d) arrays
-    n_features : int
-    paired : bool
-        As for `random_fourier_features`.
-
-    Returns
-    -------
-    (n, m) array
     """
     X, Y = as_points(X), as_points(Y, "Y")
     D = check.whole(n_features, "n_features", 1)
-    paired = check.flag(paired, "paired")
+    pairs = D // 2 if check.flag(paired, "paired") else 0
     # Refuses kernels that are not shift-invariant.
     spectral_sample(kernel, 1, dim=X.shape[1], rng=0)
-    c = _mass(kernel, X.shape[1])
+    c, alone = _mass(kernel, X.shape[1]), D - 2 * pairs
     with np.errstate(over="ignore"):
         V = (1 + kernel(2 * X, 2 * Y) / c) / 2 - (kernel(X, Y) / c) ** 2
         V = np.maximum(V, 0.0)                # rounding at x = y
-        pairs = D // 2 if paired else 0
-        alone = D - 2 * pairs
         variance = c * (4 * pairs * V + alone * (V + 0.5)) / D / D * c
     if not np.isfinite(variance).all():
         raise ValueError("kernel must be smaller: the variance overflows "
@@ -393,17 +326,7 @@ def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
     return variance
 
 
-# %% [12] Without luck: pivoted Cholesky
-def _step(kernel, X, G, pivots, d):
-    """The next column f, and what it leaves of the diagonal d."""
-    p, r = int(d.argmax()), len(pivots)
-    column = kernel._block(X, X[p:p + 1])[:, 0] - G[:r, p] @ G[:r]
-    f = column / math.sqrt(d[p])
-    f[pivots], f[p] = 0.0, math.sqrt(d[p])     # exact, despite rounding
-    return p, f, d - f**2
-
-
-# %% [13] Without luck: pivoted Cholesky
+# %% [7] Without luck: pivoted Cholesky
 def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
                      max_rank: int | None = None,
                      return_pivots: bool = False):
@@ -439,51 +362,40 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     >>> pivoted_cholesky(Gaussian(1.0), [0.0, 5.0, 0.0]).shape
     (3, 2)
     """
-    as_kernel(kernel, definite=True)
-    tol = check.tolerance(tol, zero=True)
+    Phi, tol = Features(kernel, X), check.tolerance(tol, zero=True)
+    n, d, P = len(Phi), Phi.diag(), []       # d: the diagonal of R = K
     return_pivots = check.flag(return_pivots, "return_pivots")
-    X = kernel._prepare(X, "X")          # checked, with features, once
-    with np.errstate(over="ignore", invalid="ignore"):
-        d = check.finite(kernel._diag(X), "the kernel")
-        trace = d.sum()
+    max_rank = n if max_rank is None else min(
+        n, check.whole(max_rank, "max_rank", 1))
+    with np.errstate(over="ignore"):
+        trace, largest = d.sum(), d.max()
     if not np.isfinite(trace):
         raise ValueError("kernel must be smaller: the trace of its Gram "
                          "matrix overflows")
-    max_rank = len(d) if max_rank is None else min(
-        len(d), check.whole(max_rank, "max_rank", 1))
-    if d.min() < 0:
-        raise ValueError("kernel must be positive definite, but k(x, x) = "
-                         f"{d.min():.6g} at point {d.argmin()}")
-    G, pivots = _columns(kernel, X, d, tol, max_rank)
-    F = G.T
-    return (F, np.array(pivots, dtype=int)) if return_pivots else F
-
-
-# %% [14] Without luck: pivoted Cholesky
-def _columns(kernel, X, d, tol, max_rank):
-    enough, largest = tol * d.sum(), d.max()
-    G, pivots = np.empty((min(max_rank, 64), len(d))), []
-    while len(pivots) < max_rank and d.sum() > enough:
-        r = len(pivots)
-        if d.max() <= 16 * (r + 1) * np.finfo(float).eps * largest:
-            break
-        p, f, d = _step(kernel, X, G, pivots, d)
+    G = np.empty((min(max_rank, 64), n))     # F', its rows filled so far
+    while (r := len(P)) < max_rank and d.sum() > tol * trace:
+        p = int(d.argmax())
+        if d[p] <= 16 * (r + 1) * np.finfo(float).eps * largest:
+            break                            # only rounding is left
+        K_p = Phi.gram(None, columns=slice(p, p + 1))[:, 0]
+        f = (K_p - G[:r, p] @ G[:r]) / math.sqrt(d[p])
+        f[P], f[p] = 0.0, math.sqrt(d[p])    # exact, despite rounding
+        d = d - f**2
         if not d.min() >= -1e-8 * largest:
             raise ValueError("kernel must be positive definite, but what "
                              "is left of its Gram matrix has the diagonal "
                              f"entry {d.min():.6g}")
-        d = np.maximum(d, 0.0)
-        if r == len(G):
-            G = np.concatenate([G, np.empty((min(r, max_rank - r),
-                                             len(d)))])
-        G[r] = f
-        pivots.append(p)
-    return G[:len(pivots)], pivots
+        if r == len(G):                      # full: twice the room
+            G = np.concatenate([G, np.empty((min(r, max_rank - r), n))])
+        G[r], d = f, np.maximum(d, 0.0)
+        P.append(p)
+    F = G[:len(P)].T
+    return (F, np.array(P, dtype=int)) if return_pivots else F
 
 
-# %% [15] Nyström features, and why the two are one
+# %% [8] Nyström features, and why the two are one
 @dataclass(frozen=True, eq=False, repr=False)
-class NystromFeatures:
+class NystromFeatures(check.Record):
     """The features L⁻¹ K(U, x) of landmarks U (:prf:ref:`thm-nystrom`).
 
     Made by `nystrom_features`.
@@ -502,63 +414,41 @@ class NystromFeatures:
     factor: np.ndarray
 
     def __post_init__(self):
-        as_kernel(self.kernel, "kernel")
-        U = as_sequence(self.landmarks, "landmarks")
-        self.kernel._prepare(U, "landmarks")     # says what is wrong
-        object.__setattr__(self, "landmarks", _fixed(U))
-        r, L = len(U), as_points(self.factor, "factor").copy()
+        Phi = Features(self.kernel, self.landmarks, "landmarks")
+        r, L = len(Phi), check.frozen(as_points(self.factor, "factor"))
         if L.shape != (r, r) or not (L.diagonal() > 0).all() or (
                 np.triu(L, 1).any()):
             raise ValueError(f"factor must be an ({r}, {r}) lower "
                              "triangular array with a positive diagonal, "
                              f"got shape {L.shape}")
-        L.setflags(write=False)
-        object.__setattr__(self, "factor", L)
+        for name, value in (("landmarks", Phi.points), ("factor", L),
+                            ("span", Phi)):
+            object.__setattr__(self, name, value)
 
     def __repr__(self):
         return f"NystromFeatures({self.kernel}, r={len(self.factor)})"
 
     def __call__(self, X) -> np.ndarray:
         """The features of the points X, an (n, r) array."""
-        X = as_sequence(X)
-        try:
-            K = self.kernel(X, self.landmarks)
-        except ValueError as error:
-            self.kernel._prepare(X, "X")         # says what X must be
-            raise ValueError("X does not suit the landmarks: "
-                             f"{error}") from None
+        K = Features(self.kernel, X).gram(self.span)
         return solve_triangular(self.factor, K.T, lower=True,
                                 overwrite_b=True).T
-
-
-# %% [16] Nyström features, and why the two are one
-def _take(X, index):
-    if isinstance(X, Pairs):
-        return Pairs(_take(X.first, index), _take(X.second, index))
-    if isinstance(X, np.ndarray):
-        return X[index]
-    return [X[i] for i in index]
 
 
 def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
     """Features with inner products K(x, U) K(U)⁺ K(U, y): the kernel,
     projected on the span of the landmarks U (:prf:ref:`thm-nystrom`).
 
+    As many features as the Gram matrix of the landmarks has numerical
+    rank; exact where one of x and y is a landmark.
+
     Parameters
     ----------
     kernel : Kernel
-        Positive definite, on any kind of points.
-    landmarks : sequence of m points
-        May repeat points. The pivots of `pivoted_cholesky` are a good
-        choice.
-
-    Returns
-    -------
-    NystromFeatures
-        A function: ``map(X)`` has shape (n, r), where r <= m is the
-        numerical rank of the landmarks' Gram matrix, and
-        ``map(X) @ map(Y).T`` approximates ``kernel(X, Y)``, exactly if
-        one of the points is a landmark.
+        Positive definite.
+    landmarks : sequence of points
+        Of any kind, also repeated. The pivots of `pivoted_cholesky` are a
+        good choice.
 
     Examples
     --------
@@ -566,12 +456,9 @@ def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
     >>> phi([0.0, 0.5, 1.0]).shape
     (3, 2)
     """
-    as_kernel(kernel, definite=True)
-    landmarks = as_sequence(landmarks, "landmarks")
-    kernel._prepare(landmarks, "landmarks")
-    F, pivots = pivoted_cholesky(kernel, landmarks, tol=0,
-                                 return_pivots=True)
-    if len(pivots) == 0:
+    Phi = Features(kernel, landmarks, "landmarks")
+    F, P = pivoted_cholesky(kernel, Phi, tol=0, return_pivots=True)
+    if len(P) == 0:
         raise ValueError("landmarks must have k(u, u) > 0 for at least one "
                          "of them")
-    return NystromFeatures(kernel, _take(landmarks, pivots), F[pivots])
+    return NystromFeatures(kernel, Phi[P], F[P])

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ea46bed6adbd69bd
+# Cells: 05004ce946e5b35f
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -242,6 +242,8 @@ def as_sequence(X, name: str = "X"):
             or (isinstance(X, np.ndarray) and X.ndim == 0)):
         raise ValueError(f"{name} must be a sequence of points, got a "
                          f"single {type(X).__name__}: write [{name}]")
+    if hasattr(X, "toarray"):
+        raise ValueError(f"{name} must be dense: write {name}.toarray()")
     if len(X) == 0:
         raise ValueError(f"{name} must hold at least one point")
     if hasattr(X, "__array__"):          # also a data frame or a column
@@ -286,11 +288,24 @@ def finite(values, name: str):
     """The values themselves, if all are finite (:prf:ref:`def-points`)."""
     if not np.isfinite(values).all():
         raise ValueError(f"{name} gave a value that is not finite: it "
-                         "overflows, the points are too large for it")
+                         "overflows, the numbers are too large")
     return values
 
 
-# %% [12] How many digits to believe
+# %% [12] Errors, results and records
+class Record:
+    """What comes out: its arrays are read-only, also in a copy and after
+    pickling (:prf:ref:`def-points`)."""
+
+    def __setstate__(self, state):
+        for value in state.values():
+            for part in value if isinstance(value, tuple) else [value]:
+                if isinstance(part, np.ndarray):
+                    part.setflags(write=False)
+        vars(self).update(state)
+
+
+# %% [13] How many digits to believe
 class PrecisionWarning(RuntimeWarning):
     """No digit of an answer is certain (:prf:ref:`def-precision`)."""
 
@@ -304,6 +319,9 @@ def certain(value: float, error: float, name: str,
     >>> certain(2.0, 1e-9, "norm")
     2.0
     """
+    if not np.isfinite(value):
+        raise ValueError(f"{name} is not finite: it overflows, the numbers "
+                         "are too large")
     if error >= abs(value) and error > 1e-8 * size:
         warnings.warn(f"{name} came out as {value:.3g}, but is known to "
                       f"within {error:.2g} only", PrecisionWarning,

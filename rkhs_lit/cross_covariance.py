@@ -4,14 +4,13 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: c25d71e293bf6898
+# Cells: dac12299762162e9
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
 import warnings
 from collections.abc import Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -20,25 +19,21 @@ from scipy.linalg import (LinAlgError, LinAlgWarning, block_diag,
 
 import rkhs_lit.conventions as check
 from rkhs_lit.kernels import Kernel, Pairs, reduce_tiles
-from rkhs_lit.moore_aronszajn import Features, RKHSFunction, paired
+from rkhs_lit.mean_embedding import moved
+from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
+                                      paired)
 
 
 # %% [2] The type `RKHSOperator`
-@contextmanager
-def _free():
-    """No warnings, for results that are checked when complete."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        yield
+# No warnings, for results that are checked when complete.
+_free = np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LowRank:
-    """The matrix diag(d) + U V', kept as its parts
-    (:prf:ref:`lem-centring-matrix`).
-
-    It has products ``W @ B``, ``B @ W`` and ``c * W`` with arrays B
-    and numbers c, and a transpose ``W.T``; ``np.asarray(W)`` writes it
-    out.
+class LowRank(check.Record):
+    """The matrix W = diag(d) + U V', kept as its parts, with ``W @ B``,
+    ``B @ W``, ``c * W``, ``W / c`` and ``W.T``; ``np.asarray(W)`` writes
+    it out (:prf:ref:`lem-centring-matrix`).
 
     Parameters
     ----------
@@ -60,19 +55,18 @@ class LowRank:
     diagonal: np.ndarray | None = None
 
     def __post_init__(self):
-        for name in "UV":
-            object.__setattr__(self, name, check.frozen(
-                check.as_points(getattr(self, name), name)))
-        U, V = self.U, self.V
+        U, V = (check.as_points(getattr(self, name), name) for name in "UV")
+        d = self.diagonal
         if U.shape[1] != V.shape[1]:
             raise ValueError("V must have as many columns as U, got shapes "
                              f"{U.shape} and {V.shape}")
-        if self.diagonal is not None:
-            if len(U) != len(V):
-                raise ValueError("diagonal must be None for a matrix that "
-                                 f"is not square, {len(U)} × {len(V)}")
-            object.__setattr__(self, "diagonal", check.vector(
-                self.diagonal, "diagonal", len(U)))
+        if d is not None and len(U) != len(V):
+            raise ValueError("diagonal must be None for a matrix that is "
+                             f"not square, {len(U)} × {len(V)}")
+        d = d if d is None else check.vector(d, "diagonal", len(U))
+        for name, value in (("U", check.frozen(U)), ("V", check.frozen(V)),
+                            ("diagonal", d)):
+            object.__setattr__(self, name, value)
 
     def __repr__(self):
         return f"LowRank(shape={len(self.U), len(self.V)})"
@@ -84,7 +78,7 @@ class LowRank:
     def T(self):
         return LowRank(self.V, self.U, self.diagonal)
 
-    @_free()
+    @_free
     def __matmul__(self, B):
         B = check.plain_array(B, "B")
         WB = self.U @ (self.V.T @ B)
@@ -99,18 +93,16 @@ class LowRank:
         if not isinstance(c, Real):
             return NotImplemented
         c, d = check.number(c, "the factor"), self.diagonal
-        return LowRank(c * self.U, self.V, None if d is None else c * d)
+        return LowRank(c * self.U, self.V, d if d is None else c * d)
 
     __rmul__ = __mul__
 
-    @_free()
+    @_free
     def __truediv__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
-        if (c := check.number(c, "the divisor")) == 0:
-            raise ValueError("the divisor must not be 0")
-        d = self.diagonal
-        return LowRank(self.U / c, self.V, None if d is None else d / c)
+        c, d = _divisor(c), self.diagonal
+        return LowRank(self.U / c, self.V, d if d is None else d / c)
 
     def __array__(self, dtype=None, copy=None):
         d = self.diagonal
@@ -119,9 +111,9 @@ class LowRank:
 
 # %% [3] The type `RKHSOperator`
 @dataclass(frozen=True, eq=False, repr=False)
-class RKHSOperator:
-    """The operator A = Σ W_ij k(x_i, ·) ⊗ l(y_j, ·) from H_l to H_k
-    (:prf:ref:`thm-operator-calculus`).
+class RKHSOperator(check.Record):
+    """The operator A = Φ W Ψ* = Σ W_ij k(x_i, ·) ⊗ l(y_j, ·) from H_l to
+    H_k (:prf:ref:`thm-operator-calculus`).
 
     Operators between the same spaces can be added and multiplied by
     numbers; ``A @ B`` is the composition.
@@ -129,7 +121,6 @@ class RKHSOperator:
     Parameters
     ----------
     k, l : Kernel
-        Positive definite; A maps functions of H_l to functions of H_k.
     X, Y : sequences of n and m points
     weights : (n, m) array, LowRank, or (n,) array
         The numbers W_ij; one-dimensional, their diagonal for n = m.
@@ -161,20 +152,21 @@ class RKHSOperator:
         return (f"RKHSOperator({self.l} -> {self.k}, n={len(self.X)}, "
                 f"m={len(self.Y)})")
 
-    @_free()
+    @_free
     def __call__(self, g: RKHSFunction) -> RKHSFunction:
         """The function A g = Φ W g(Y) of H_k, for g in H_l."""
-        return self.Phi @ (self.weights @ _sampled(self.Psi, g, "g"))
+        as_function(g, "g", self.l)
+        return self.Phi @ (self.weights @ self.Psi.sample(g))
 
     def adjoint(self) -> "RKHSOperator":
         """The operator A* = Ψ W' Φ* from H_k to H_l."""
         return _operator(self.Psi, self.weights.T, self.Phi)
 
-    @_free()
+    @_free
     def __matmul__(self, other):
         if not isinstance(other, RKHSOperator):
             return NotImplemented
-        _fits(self.Psi, other.Phi, "A", "B")
+        _one_space(self.l, other.k)
         V, W, Theta = self.weights, other.weights, other.Psi
         if _thin(W):                       # W = U V', so U comes first
             VL = V @ _dot(self.Psi, W.U, other.Phi)
@@ -183,23 +175,25 @@ class RKHSOperator:
             return (other.adjoint() @ self.adjoint()).adjoint()
         return _operator(self.Phi, V @ _dot(self.Psi, W, other.Phi), Theta)
 
-    @_free()
+    @_free
     def values(self, S, T) -> np.ndarray:
         """The numbers ⟨k(s, ·), A l(t, ·)⟩, a row for each s."""
         S, T = Features(self.k, S, "S"), Features(self.l, T, "T")
         right = self.weights @ T.gram(self.Psi).T
         return check.finite(S.gram(self.Phi) @ right, "A")
 
-    @_free()
+    @_free
     def __add__(self, other):
         if not isinstance(other, RKHSOperator):
             return NotImplemented
-        _fits(self.Phi, other.Phi, "A", "B")
-        _fits(self.Psi, other.Psi, "A", "B")
-        V, W = self.weights, other.weights
-        if _same_points(self.X, other.X) and _same_points(self.Y, other.Y):
-            return _operator(self.Phi, _added(V, W), self.Psi)
-        return _operator(self.Phi.joined(other.Phi), _stacked(V, W),
+        _one_space(self.k, other.k)
+        _one_space(self.l, other.l)
+        same = (_same_points(self.X, other.X)
+                and _same_points(self.Y, other.Y))
+        W = _sum(self.weights, other.weights, same)
+        if same:
+            return _operator(self.Phi, W, self.Psi)
+        return _operator(self.Phi.joined(other.Phi), W,
                          self.Psi.joined(other.Psi))
 
     def __radd__(self, other):
@@ -210,7 +204,7 @@ class RKHSOperator:
     # NumPy numbers must leave ``c * A`` to this class.
     __array_ufunc__ = None
 
-    @_free()
+    @_free
     def __mul__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
@@ -219,13 +213,11 @@ class RKHSOperator:
 
     __rmul__ = __mul__
 
-    @_free()
+    @_free
     def __truediv__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
-        if (c := check.number(c, "the divisor")) == 0:
-            raise ValueError("the divisor must not be 0")
-        return _operator(self.Phi, self.weights / c, self.Psi)
+        return _operator(self.Phi, self.weights / _divisor(c), self.Psi)
 
     def __neg__(self):
         return -1 * self
@@ -242,61 +234,42 @@ def _operator(Phi, W, Psi):
 
 # %% [4] The type `RKHSOperator`
 def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
-    """The rank-one operator f ⊗ g, which maps h to ⟨g, h⟩ f
-    (:prf:ref:`prop-rank-one`).
-
-    Parameters
-    ----------
-    f, g : RKHSFunction
-        Of two spaces H_k and H_l.
-
-    Returns
-    -------
-    RKHSOperator
-        From H_l to H_k.
-    """
-    _expect(f, "f", RKHSFunction)
-    _expect(g, "g", RKHSFunction)
+    """The rank-one operator f ⊗ g from H_l to H_k, which maps h to
+    ⟨g, h⟩ f, for f in H_k and g in H_l (:prf:ref:`prop-rank-one`)."""
+    as_function(f, "f")
+    as_function(g, "g")
     return _operator(f.features, LowRank(f.weights, g.weights), g.features)
 
 
 # %% [5] The type `RKHSOperator`
 def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
-    """The Hilbert–Schmidt inner product of two operators
-    (:prf:ref:`thm-operator-calculus`).
-
-    Parameters
-    ----------
-    A, B : RKHSOperator
-        Between the same spaces.
-
-    Returns
-    -------
-    float
-        Gram matrices are computed a tile at a time; none is stored.
-    """
+    """The Hilbert–Schmidt inner product of two operators between the same
+    spaces (:prf:ref:`thm-operator-calculus`), a tile at a time."""
     _expect(A, "A", RKHSOperator)
     _expect(B, "B", RKHSOperator)
-    _fits(A.Phi, B.Phi, "A", "B")
-    _fits(A.Psi, B.Psi, "A", "B")
-    (a, U), (b, V) = _units(A, B)
+    _one_space(A.k, B.k)
+    _one_space(A.l, B.l)
+    (a, U), (b, V) = _units(*_moved(A, B))
     return _grown(_trace(U, V), a + b)
 
 
 # %% [6] Fine print
-def _expect(value, name, kind):
-    if not isinstance(value, kind):
+def _expect(A, name, kind):
+    if not isinstance(A, kind):
         raise ValueError(f"{name} must be an {kind.__name__}, got "
-                         f"{type(value).__name__}")
+                         f"{type(A).__name__}")
 
 
-def _fits(Phi, Psi, one, other):
-    """Refuse maps into different spaces, under the names of their
-    owners."""
-    if not (Phi.kernel is Psi.kernel or Phi.kernel == Psi.kernel):
-        raise ValueError(f"{other} must have the kernel {Phi.kernel} where "
-                         f"it meets {one}, got {Psi.kernel}")
-    replace(Phi, name=one)[:1].gram(replace(Psi, name=other)[:1])
+def _one_space(k, l, name="B"):
+    if not (k is l or k == l):
+        raise ValueError(f"{name} must have the kernel {k} where it meets "
+                         f"A, got {l}")
+
+
+def _divisor(c):
+    if (c := check.number(c, "the divisor")) == 0:
+        raise ValueError("the divisor must not be 0")
+    return c
 
 
 def _dot(Phi, W, Psi):
@@ -304,13 +277,6 @@ def _dot(Phi, W, Psi):
     if isinstance(W, LowRank):
         return Phi.gram(Psi) @ W
     return Phi.dot(W, None if Phi.points is Psi.points else Psi)
-
-
-def _sampled(Psi, g, name):
-    """The values Ψ*g of a function of the space of Ψ."""
-    _expect(g, name, RKHSFunction)
-    _fits(Psi, g.features, "A", name)
-    return check.finite(_dot(Psi, g.weights, g.features), name)
 
 
 # %% [7] Fine print
@@ -339,25 +305,20 @@ def _weights(W, n, m):
     return W
 
 
-def _added(V, W):
-    """The weights V + W of two operators over the same points."""
-    if isinstance(V, np.ndarray) or isinstance(W, np.ndarray):
-        return np.asarray(V) + np.asarray(W)
-    parts = [P.diagonal for P in (V, W) if P.diagonal is not None]
-    return LowRank(np.hstack([V.U, W.U]), np.hstack([V.V, W.V]),
-                   sum(parts) if parts else None)
-
-
-def _stacked(V, W):
-    """The block diagonal weights of two operators side by side."""
+def _sum(V, W, same):
+    """The weights of a sum of operators: a sum over the same points,
+    otherwise blocks side by side."""
+    parts = [P for P in (V, W) if isinstance(P, LowRank)]
     thin = _thin(V) and _thin(W)
-    if not thin and not all(isinstance(P, LowRank)
-                            and len(P.U) == len(P.V) for P in (V, W)):
-        return block_diag(np.asarray(V), np.asarray(W))
-    d = None if thin else np.concatenate(
-        [np.zeros(len(P.U)) if P.diagonal is None else P.diagonal
-         for P in (V, W)])
-    return LowRank(block_diag(V.U, W.U), block_diag(V.V, W.V), d)
+    if not thin and [len(P.U) - len(P.V) for P in parts] != [0, 0]:
+        V, W = np.asarray(V), np.asarray(W)
+        return V + W if same else block_diag(V, W)
+    U, V = ([P.U for P in parts], [P.V for P in parts])
+    d = None if thin else [np.zeros(len(P.U)) if P.diagonal is None
+                           else P.diagonal for P in parts]
+    if same:
+        return LowRank(np.hstack(U), np.hstack(V), d and sum(d))
+    return LowRank(block_diag(*U), block_diag(*V), d and np.concatenate(d))
 
 
 def _same_points(a, b):
@@ -406,7 +367,7 @@ def _units(*operators):
             1 / c * A.k, A.Phi, 1 / d * A.l, A.Psi, W)
 
 
-@_free()
+@_free
 def _grown(value, e):
     """The number 2^e · value, where 2 e is whole."""
     return check.finite(float(np.ldexp(value * 2 ** (e % 1), int(e // 1))),
@@ -420,7 +381,7 @@ def _tiles(Phi, Psi, W):
         KW = _dot(Phi, W, Psi)
         return lambda i, j: KW[i, j]
     KU = _dot(Phi, W.U, Psi)
-    return lambda i, j: (Phi.tile(i, j, Psi) * W.diagonal[j]
+    return lambda i, j: (Phi.gram(Psi, i, j) * W.diagonal[j]
                          + KU[i] @ W.V[j].T)
 
 
@@ -440,12 +401,18 @@ def _trace(A, B):
     return reduce_tiles(visit, lambda: np.zeros(()), len(A.Phi), len(B.Psi))
 
 
+def _absolute(W):
+    """Weights of at least the sizes |W_ij|."""
+    if isinstance(W, np.ndarray):
+        return np.abs(W)
+    d = W.diagonal
+    return LowRank(np.abs(W.U), np.abs(W.V), d if d is None else np.abs(d))
+
+
 def _bound(A):
     """The number Σ |W_ij| ‖k_i‖ ‖l_j‖, which no norm of A exceeds."""
-    W, d = A.weights, getattr(A.weights, "diagonal", None)
-    W = np.abs(W) if isinstance(W, np.ndarray) else LowRank(
-        np.abs(W.U), np.abs(W.V), None if d is None else np.abs(d))
-    return float(np.sqrt(A.Phi.diag()) @ (W @ np.sqrt(A.Psi.diag())))
+    t, s = np.sqrt(A.Phi.diag()), np.sqrt(A.Psi.diag())
+    return float(t @ (_absolute(A.weights) @ s))
 
 
 # %% [10] Fine print
@@ -531,68 +498,68 @@ def _solved(M, values, lam, symmetric):
 
 
 # %% [12] Fine print
-def _same_space(k, l):
-    return k is l or k == l
+@_free
+def _vanish(W):
+    """Whether all rows of W sum to zero, up to rounding."""
+    one = np.ones(W.T.shape[0] if isinstance(W, np.ndarray) else len(W.V))
+    sums, size = np.abs(W @ one).max(), (_absolute(W) @ one).max()
+    return sums <= 4 * len(one) * np.finfo(float).eps * size < np.inf
 
 
-def _named_space(kernel, name):
-    if not isinstance(kernel, Kernel):
-        raise ValueError(f"{name} must be a Kernel, got "
-                         f"{type(kernel).__name__}")
-    if not kernel.positive_definite:
-        raise ValueError(f"{name} must be positive definite, but {kernel} "
-                         "is known not to be")
+def _moved(*operators):
+    """The operators over features less fixed vectors, where the sums of
+    their weights allow it (:prf:ref:`lem-operator-moved`)."""
+    Phi, Psi = [A.Phi for A in operators], [A.Psi for A in operators]
+    if all(_vanish(A.weights.T) for A in operators):
+        Phi = moved(*Phi)
+    if all(_vanish(A.weights) for A in operators):
+        Psi = moved(*Psi)
+    return [_operator(P, A.weights, Q)
+            for A, P, Q in zip(operators, Phi, Psi)]
 
 
-def _points(kernel, points, name):
-    return Features(kernel, points, name).points
+def is_constant(Phi: Features) -> bool:
+    """Whether all points are the same, so that every covariance is zero
+    (:prf:ref:`thm-empirical-covariance`)."""
+    return all(np.array_equal(x, Phi.points[0]) for x in Phi.points)
 
 
-def _one_kind(kernel, X, Z, who):
-    try:
-        kernel(X[:1], Z[:1])
-    except ValueError as error:
-        raise ValueError(f"{who} must have points of one kind: {error}"
-                         ) from None
+def _reach(Phi, centred):
+    """The root mean square of the norms of the features, or of their
+    distances from the mean, and what rounding can add to it."""
+    if centred and is_constant(Phi):
+        return 0.0, 0.0
+    d = Phi.diag()
+    mean = Phi.dot(np.ones(len(d))).mean() / len(d) if centred else 0.0
+    reach = math.sqrt(max(d.mean() - mean, 0.0))
+    least = math.sqrt(np.finfo(float).eps * d.max())
+    return reach, least**2 / max(reach, least) if least else 0.0
 
 
-def _read(g, l, Y, name="g"):
-    """The values g(Y) of a function of H_l."""
-    _expect(g, name, RKHSFunction)
-    if not _same_space(g.kernel, l):
-        raise ValueError(f"{name} must be a function of the kernel {l}, "
-                         f"got {g.kernel}")
-    try:
-        return g(Y)
-    except ValueError as error:
-        raise ValueError(f"{name} does not suit the points Y of the "
-                         f"operator: {error}") from None
-
-
-def _power(x):
-    """A power of two of the size of x: to divide by it is exact."""
-    return math.ldexp(1.0, min(math.frexp(x)[1], 1023)) if x > 0 else 0.0
-
-
-def _lanczos(A, zero=0.0):
-    return lanczos(A, zero)
+def _certain(value, A, e, many, name):
+    """2^e times the norm of A, with a warning if rounding leaves it in
+    doubt."""
+    W, bound, error, size = A.weights, _bound(A), 0.0, 0.0
+    if value**2 <= 1e-9 * bound**2:                    # much has cancelled
+        total = float((_absolute(W) @ np.ones(len(A.Y))).sum())
+        p, dp = _reach(A.Phi, _vanish(W.T))
+        q, dq = _reach(A.Psi, _vanish(W))
+        size, most = total * p * q, total * (p + dp) * (q + dq)
+        if most > 0:
+            n = max(len(A.X), len(A.Y))
+            error = (most - size + n * np.finfo(float).eps * bound
+                     + (3e-8 * most if many else 0.0))  # from a square
+    return check.certain(_grown(value, e), _grown(error, e), name,
+                         _grown(size, e))
 
 
 # %% [13] Norms
 def operator_core(A: RKHSOperator) -> np.ndarray:
-    """The matrix F'WG, which has the singular values of A
-    (:prf:ref:`thm-operator-core`).
+    """The matrix F'WG with factors FF' of Φ*Φ and GG' of Ψ*Ψ, which has
+    the singular values of A = Φ W Ψ* (:prf:ref:`thm-operator-core`).
 
-    Parameters
-    ----------
-    A : RKHSOperator
-        The operator Φ W Ψ*.
-
-    Returns
-    -------
-    (r, s) array
-        With factors FF' of Φ*Φ and GG' of Ψ*Ψ. For weights UV' the
-        factors are those of U'Φ*ΦU and V'Ψ*ΨV, and the matrix is F'G.
+    For weights UV' the factors are those of U'Φ*ΦU and V'Ψ*ΨV, and the
+    matrix is F'G.
 
     Examples
     --------
@@ -613,31 +580,26 @@ DENSE = 1000
 
 
 def hs_norm(A: RKHSOperator) -> float:
-    """The Hilbert–Schmidt norm of an operator
-    (:prf:ref:`thm-operator-calculus`).
+    """The Hilbert–Schmidt norm of an operator, the root of
+    ``hs_inner(A, A)`` (:prf:ref:`thm-operator-calculus`).
 
-    Parameters
-    ----------
-    A : RKHSOperator
-
-    Returns
-    -------
-    float
-        The root of ``hs_inner(A, A)``. Where that sum cancels, and for
-        up to a thousand points, by way of :prf:ref:`thm-operator-core`.
-        Rounding costs about 1e-16 of the sum of the norms of all terms,
-        and up to 1e-8 of it for more than a thousand points, without a
-        warning: with a linear kernel move points near zero first.
+    Where that sum cancels, and for up to a thousand points, by way of
+    :prf:ref:`thm-operator-core`. With a `PrecisionWarning` where features
+    far from zero leave no digit, although they were moved if possible
+    (:prf:ref:`lem-operator-moved`).
     """
     _expect(A, "A", RKHSOperator)
-    e, U = next(_units(A))
+    e, U = next(_units(*_moved(A)))
     square, bound = float(_trace(U, U)), _bound(U) ** 2
     if square < -1e-8 * bound:
         raise ValueError("A must have positive definite kernels, but its "
                          "squared norm is negative")
-    if square > 1e-9 * bound or max(len(A.X), len(A.Y)) > DENSE:
-        return _grown(max(square, 0.0) ** 0.5, e)
-    return _grown(np.linalg.norm(operator_core(U)), e)
+    many = max(len(A.X), len(A.Y)) > DENSE
+    if square > 1e-9 * bound or many:
+        value = math.sqrt(max(square, 0.0))
+    else:
+        value = float(np.linalg.norm(operator_core(U)))
+    return _certain(value, U, e, many, "hs_norm(A)")
 
 
 # %% [15] Many points
@@ -646,18 +608,9 @@ def lanczos(A: RKHSOperator, zero: float = 0.0,
     """The largest eigenvalue of A*A and an eigenfunction, by Lanczos'
     method (:prf:ref:`prop-lanczos`).
 
-    Parameters
-    ----------
-    A : RKHSOperator
-        The operator Φ W Ψ*.
-    zero : float
-        Ten steps without an eigenvalue above it are enough to give up.
-
-    Returns
-    -------
-    theta, b : float and (m,) array
-        The eigenvalue, and the weights of an eigenfunction Ψb of norm
-        one; 0 and None if A*A = 0.
+    Returns the eigenvalue and the weights b of an eigenfunction Ψb of
+    norm one; 0 and None if A*A = 0. Ten steps without an eigenvalue above
+    `zero` are enough to give up.
     """
     _expect(A, "A", RKHSOperator)
     zero = check.nonnegative(zero, "zero")
@@ -691,33 +644,24 @@ def op_norm(A: RKHSOperator) -> float:
     """The operator norm of an operator, its largest singular value
     (:prf:ref:`thm-operator-core`).
 
-    Parameters
-    ----------
-    A : RKHSOperator
-
-    Returns
-    -------
-    float
-        The largest ‖A g‖ for ‖g‖ = 1. Above a thousand points by
-        Lanczos' method, which stores no Gram matrix.
-        Rounding costs about 1e-16 of the sum of the norms of all terms,
-        and up to 1e-8 of it for more than a thousand points, without a
-        warning: with a linear kernel move points near zero first.
+    Above a thousand points by Lanczos' method, which stores no Gram
+    matrix. With a `PrecisionWarning` as in `hs_norm`.
     """
     _expect(A, "A", RKHSOperator)
-    e, U = next(_units(A))
-    if _thin(U.weights) or max(len(A.X), len(A.Y)) <= DENSE:
-        core = operator_core(U)
-        largest = svdvals(core)[0] if core.size else 0.0
+    e, U = next(_units(*_moved(A)))
+    many = max(len(A.X), len(A.Y)) > DENSE and not _thin(A.weights)
+    if many:
+        value = math.sqrt(lanczos(U)[0])
     else:
-        largest = math.sqrt(lanczos(U)[0])
-    return _grown(largest, e)
+        core = operator_core(U)
+        value = float(svdvals(core)[0]) if core.size else 0.0
+    return _certain(value, U, e, many, "op_norm(A)")
 
 
 # %% [17] From a sample
 def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      centred: bool = True) -> RKHSOperator:
-    """The empirical cross-covariance operator
+    """The empirical cross-covariance operator C from H_l to H_k
     (:prf:ref:`thm-empirical-covariance`).
 
     Parameters
@@ -726,13 +670,8 @@ def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
     X, Y : sequences of n points
         The pairs (x_i, y_i).
     centred : bool
-        Whether the means are subtracted.
-
-    Returns
-    -------
-    RKHSOperator
-        C from H_l to H_k, where ⟨f, C g⟩ is the covariance of the values
-        f(x_i) and g(y_i); without centring the mean of f(x_i) g(y_i).
+        Whether ⟨f, C g⟩ is the covariance of the values f(x_i) and
+        g(y_i), or the mean of f(x_i) g(y_i).
     """
     Phi, Psi = paired(k, l, X, Y)
     mean = np.full(len(Phi), 1 / len(Phi))
@@ -742,10 +681,11 @@ def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
 
 
 # %% [18] Dividing by an operator
-@_free()
+@_free
 def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
                       lam: float) -> RKHSFunction | RKHSOperator:
-    """The solution of (A + λI) h = f (:prf:ref:`thm-regularised-solve`).
+    """The solution (A + λI)⁻¹ f of (A + λI) h = f
+    (:prf:ref:`thm-regularised-solve`).
 
     Parameters
     ----------
@@ -753,14 +693,9 @@ def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
         From H_k to itself; if it is positive, as a covariance operator
         is, every lam will do.
     f : RKHSFunction or RKHSOperator
-        A function of H_k, or an operator B into H_k.
+        A function of H_k, or an operator into H_k.
     lam : float
         The number λ > 0.
-
-    Returns
-    -------
-    RKHSFunction or RKHSOperator
-        The function (A + λI)⁻¹ f, or the operator (A + λI)⁻¹ B.
     """
     _expect(A, "A", RKHSOperator)
     if not (A.k is A.l or A.k == A.l):
@@ -770,12 +705,13 @@ def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
     Phi, Psi, (P, Q) = A.Phi, A.Psi, _factors(A)  # A = (Φ P) (Ψ Q)*
     M = Q.T @ _dot(Psi, P, Phi)
     if isinstance(f, RKHSOperator):
-        _fits(Psi, f.Phi, "A", "f")
+        _one_space(A.k, f.k, "f")
         U, V = (f.weights.U, f.weights.V) if _thin(f.weights) else (
             np.asarray(f.weights), None)
         c = P @ _solved(M, Q.T @ _dot(Psi, U, f.Phi), lam, P is Q)
         W = c if V is None else LowRank(c, V)
         return (f - _operator(Phi, W, f.Psi)) / lam
-    c = P @ _solved(M, Q.T @ _sampled(Psi, f, "f"), lam, P is Q)
+    values = Psi.sample(as_function(f, "f", A.k))
+    c = P @ _solved(M, Q.T @ values, lam, P is Q)
     Phi = f.features if _same_points(f.points, A.X) else Phi
     return (f - Phi @ c) / lam

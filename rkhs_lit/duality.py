@@ -4,445 +4,253 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ef250a5073d95f8f
+# Cells: 647da7f1a38ee2cb
 
 # %% [1] Duality: the price of a constraint
 import math
+from collections import namedtuple
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lu_solve
+from scipy import sparse
+from scipy.linalg import LinAlgError, cho_factor, eigh, lu_solve
 from scipy.linalg.lapack import dgetrf
 
 import rkhs_lit.conventions as check
 
+_EPS = np.finfo(float).eps
+
 
 # %% [2] One Newton step
-class _Form(NamedTuple):
-    """Minimise x'(P + diag p)x/2 + q'x for Ax = b, lower <= x <= upper.
+# Minimise x'Px/2 + q'x for Ax = b and E'x >= e; P is sparse if diagonal.
+_Model = namedtuple("_Model", "P q A b lower upper E e")
+# A point of the homogeneous model, or a step.
+_Point = namedtuple("_Point", "x y s z tau kappa")
 
-    P belongs to the first len(P) variables.
-    """
 
-    P: np.ndarray
-    p: np.ndarray
-    q: np.ndarray
-    A: np.ndarray
-    b: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
+def _model(P, q, A, b, lower, upper):
+    """The programme with the list of its finite bounds."""
+    below, above = (np.flatnonzero(np.isfinite(v)) for v in (lower, upper))
+    sign = np.repeat([1.0, -1.0], [len(below), len(above)])
+    E = sparse.csr_array((sign, (np.append(below, above), np.arange(
+        len(sign)))), (len(q), len(sign)))
+    return _Model(P, q, A, b, lower, upper, E,
+                  np.append(lower[below], -upper[above]))
 
-    def times(self, x):
-        Px, k = self.p * x, len(self.P)
-        Px[:k] += self.P @ x[:k]
-        return Px
 
-    def gradient(self, x, y):
-        return self.times(x) + self.q + self.A.T @ y
-
-    def sizes(self):
-        return self._replace(**{
-            name: np.abs(getattr(self, name)) for name in "PpqAb"})
-
-    def among(self, keep, x):
-        """The programme of the variables `keep`, the others fixed at x."""
-        x, k = np.where(keep, 0.0, x), len(self.P)
-        return _Form(self.P[np.ix_(keep[:k], keep[:k])], self.p[keep],
-                     (self.q + self.times(x))[keep], self.A[:, keep],
-                     self.b - self.A @ x, self.lower[keep],
-                     self.upper[keep])
+def _residuals(model, v):
+    """The left sides of the homogeneous model."""
+    P, q, A, b, _, _, E, e = model
+    x, y, s, z, tau, kappa = v
+    return (P @ x + A.T @ y - E @ z + tau * q,
+            A @ x - tau * b,
+            E.T @ x - tau * e - s,
+            q @ x + b @ y - e @ z + x @ (P @ x) / tau + kappa)
 
 
 # %% [3] One Newton step
-class _Sides(NamedTuple):
-    """The finite bounds, as sign * x[index] >= edge."""
+def _reduced(model, theta):
+    """A function (f, g) -> (x, y): (P + Θ) x + A'y = f, Ax = g.
 
-    index: np.ndarray
-    sign: np.ndarray
-    edge: np.ndarray
-    n: int
-
-    def along(self, x):
-        return self.sign * x[self.index]
-
-    def gather(self, z):
-        return np.bincount(self.index, self.sign * z, minlength=self.n)
-
-    def total(self, z):
-        return np.bincount(self.index, z, minlength=self.n)
-
-
-def _sides(lower, upper):
-    below, above = np.isfinite(lower), np.isfinite(upper)
-    return _Sides(
-        np.concatenate([np.flatnonzero(below), np.flatnonzero(above)]),
-        np.repeat([1.0, -1.0], [below.sum(), above.sum()]),
-        np.concatenate([lower[below], -upper[above]]), len(lower))
-
-
-class _Point(NamedTuple):
-    """A point of the homogeneous model, or a step."""
-
-    x: np.ndarray
-    y: np.ndarray
-    s: np.ndarray
-    z: np.ndarray
-    tau: float
-    kappa: float
-
-    def plus(self, alpha, step):
-        """The point after a step, of size one."""
-        moved = [a + alpha * d for a, d in zip(self, step)]
-        size = max(np.abs(v).max(initial=0.0) for v in moved[2:])
-        return _Point(*(v / size for v in moved))
-
-    def mean(self):
-        """The mean of the products, s z and tau kappa."""
-        return (self.s @ self.z + self.tau * self.kappa) / (
-            len(self.s) + 1)
-
-
-# %% [4] One Newton step
-def _residuals(form, sides, v):
-    Px = form.times(v.x)
-    return (Px + form.A.T @ v.y - sides.gather(v.z) + v.tau * form.q,
-            form.A @ v.x - v.tau * form.b,
-            sides.along(v.x) - v.s - v.tau * sides.edge,
-            form.q @ v.x + form.b @ v.y - sides.edge @ v.z
-            + v.x @ Px / v.tau + v.kappa)
-
-
-# %% [5] One Newton step
-_EPS = np.finfo(float).eps
-_SHIFT = 1e-14
-
-
-def _units_of(K, m):
-    """Factors that bring the entries of K near one, H in m rows first."""
-    u, B = np.abs(K.diagonal()), np.abs(K[m:, :m])
-    u[:m] = np.where(u[:m] > 0, u[:m], B.max(axis=0, initial=0.0) ** 2)
-    u[:m] = 1 / np.sqrt(np.where(u[:m] > 0, u[:m], 1.0))
-    u[m:] = np.maximum(np.sqrt(u[m:]),
-                       (B * u[:m]).max(axis=1, initial=0.0))
-    u[m:] = 1 / np.where(u[m:] > 0, u[m:], 1.0)
-    return u
-
-
-# %% [6] One Newton step
-def _by_lu(K, m):
-    """A function that solves Kv = w."""
-    factor = dgetrf(K.T, overwrite_a=True)[:2] if len(K) else None
-    return lambda w: w if factor is None else lu_solve(
-        factor, w, check_finite=False)
-
-
-def _by_cholesky(K, m):
-    """The same for K = [H B'; B -D], with H positive definite."""
-    H = cho_factor(K[:m, :m], lower=True, check_finite=False)
-    W = cho_solve(H, K[:m, m:], check_finite=False)
-    S = K[m:, m:] - K[m:, :m] @ W
-
-    def inverse(w):
-        y = np.linalg.solve(S, w[m:] - W.T @ w[:m])
-        x = cho_solve(H, w[:m], check_finite=False)
-        return np.concatenate([x - W @ y, y])
-    return inverse
-
-
-def _newton(form, theta):
-    """A function (f, g) -> (dx, dy) that solves the system of a step."""
-    h, k = form.p + theta, len(form.P)
-    inner = h == 0
-    inner[:k] |= form.P.any(axis=1)
-    m, B, D, d = inner.sum(), form.A[:, inner], form.A[:, ~inner], h[~inner]
-    P = form.P if inner[:k].all() else form.P[
-        np.ix_(inner[:k], inner[:k])]
+    Where θ is infinite, x is zero.
+    """
+    P, A, finite = model.P, model.A, np.isfinite(theta)
+    h, theta = P.diagonal() + theta, np.where(finite, theta, 0.0)
+    inner, dense = finite & (h == 0), isinstance(P, np.ndarray)
+    if dense:
+        inner |= finite & (np.count_nonzero(P, axis=1) > 1)
+    m, B, D, d = inner.sum(), A[:, inner], A[:, ~inner], h[~inner]
     N = m + len(B)
     K = np.zeros((N, N))
-    K[:len(P), :len(P)] = P
-    K[m:, :m] = B
-    K[m:, m:] = -(D / d) @ D.T
-    K.flat[:m * N:N + 1] += h[inner]
-    u = _units_of(K, m)
+    if dense:
+        K[:m, :m] = P[np.ix_(inner, inner)]
+    K[m:, :m], K[:m, m:], K[m:, m:] = B, B.T, -(D / d) @ D.T
+    K.flat[:m * N:N + 1] = h[inner]
+    top = np.abs(K.diagonal())          # units that bring K near one
+    top[:m] = np.where(top[:m] > 0, top[:m], np.abs(B).max(
+        axis=0, initial=0.0) ** 2)
+    u = 1 / np.sqrt(np.where(top > 0, top, 1.0))
+    top[m:] = np.maximum(top[m:], (np.abs(B) * u[:m]).max(
+        axis=1, initial=0.0) ** 2)
+    u[m:] = 1 / np.sqrt(np.where(top[m:] > 0, top[m:], 1.0))
     K *= u
     K *= u[:, None]
-    K.flat[::N + 1] += np.repeat([_SHIFT, -_SHIFT], [m, N - m])
-    K[:m, m:] = K[m:, :m].T
-    if not np.isfinite(K.sum()):
-        raise LinAlgError
-    large = m >= 100 and 4 * len(B) <= m and theta[inner].all()
-    inverse = (_by_cholesky if large else _by_lu)(K, m)
-
-    def once(f, g):
-        right = np.concatenate([f[inner], g - D @ (f[~inner] / d)])
-        left = u * inverse(u * right)
-        dx, dy = np.empty(len(f)), left[m:]
-        dx[inner] = left[:m]
-        dx[~inner] = (f[~inner] - D.T @ dy) / d
-        return dx, dy
+    K.flat[::N + 1] += np.where(
+        top > 0, 1e-14, 1.0) * np.repeat([1, -1], [m, N - m])
+    factors = dgetrf(K)[:2] if N else None
 
     def solve(f, g):
-        dx, dy = once(f, g)
-        more = once(f - form.times(dx) - theta * dx - form.A.T @ dy,
-                    g - form.A @ dx)
-        return dx + more[0], dy + more[1]
+        x, y = np.zeros(len(h)), np.zeros(len(A))
+        for _ in range(2):              # once, and a refinement
+            r = f - P @ x - theta * x - A.T @ y
+            w = np.append(r[inner], g - A @ x - D @ (r[~inner] / d))
+            if N:
+                w = u * lu_solve(factors, u * w, check_finite=False)
+            x[inner] += w[:m]
+            x[~inner] += (r[~inner] - D.T @ w[m:]) / d
+            y += w[m:]
+        return x, y
     return solve
 
 
-# %% [7] One Newton step
-def _step(form, sides, v, solve, first, residuals, eta, c, c_tau):
-    """The step that removes the fraction eta of the residuals."""
-    r_d, r_p, r_s, r_g = (eta * r for r in residuals)
-    theta, xi = v.z / v.s, v.x / v.tau
-    x1, y1, z1 = first
-    x2, y2 = solve(sides.gather(c / v.s - theta * r_s) - r_d, -r_p)
-    z2 = c / v.s - theta * (sides.along(x2) + r_s)
-    w, e = form.q + 2 * form.times(xi), xi - x1
-    dtau = (r_g + c_tau / v.tau + w @ x2 + form.b @ y2 - sides.edge @ z2
-            ) / (v.kappa / v.tau + e @ form.times(e) + z1 @ (z1 / theta))
+# %% [4] One Newton step
+def _step(model, v, solve, first, rho, eta, c, c_tau):
+    """The Newton step, and how much of it keeps v nonnegative."""
+    P, q, _, b, _, _, E, e = model
+    rho_d, rho_p, rho_s, rho_g = (eta * r for r in rho)
+    theta, xi, (x1, y1) = v.z / v.s, v.x / v.tau, first
+    x2, y2 = solve(E @ (c / v.s - theta * rho_s) - rho_d, -rho_p)
+    z1 = theta * (e - E.T @ x1)
+    z2 = c / v.s - theta * (E.T @ x2 + rho_s)
+    w, a = q + 2 * (P @ xi), xi - x1
+    dtau = ((rho_g + c_tau / v.tau + w @ x2 + b @ y2 - e @ z2)
+            / (v.kappa / v.tau + a @ (P @ a) + z1 @ (z1 / theta)))
     dx = x2 + dtau * x1
-    return _Point(dx, y2 + dtau * y1,
-                  sides.along(dx) - dtau * sides.edge + r_s,
+    step = _Point(dx, y2 + dtau * y1, E.T @ dx - dtau * e + rho_s,
                   z2 + dtau * z1, dtau, (c_tau - v.kappa * dtau) / v.tau)
+    a, d = np.hstack(v[2:]), np.hstack(step[2:])
+    return step, (a[d < 0] / -d[d < 0]).min(initial=np.inf)
 
 
-# %% [8] Predictor and corrector
-def _longest(v, dv):
-    """How far the step can go until s, z, tau or kappa is zero."""
-    a, d = np.hstack(v[2:]), np.hstack(dv[2:])
-    return (a[d < 0] / -d[d < 0]).min(initial=np.inf)
+# %% [5] Predictor and corrector
+def _error(model, x, y):
+    """The largest error of x and y as a solution, against its terms."""
+    P, q, A, b, lower, upper, _, _ = model
+    X, Y, Px = np.abs(x), np.abs(y), P @ x
+    r, r_p = Px + q + A.T @ y, A @ x - b
+    slack = np.where(r > 0, x - lower, upper - x)
+    left = np.where(np.isfinite(slack), 0.0, r)
+    z = np.abs(r - left)                # the prices, and what they leave
+    PX = abs(P) @ X
+    terms = (PX + np.abs(q) + np.abs(A.T) @ Y, np.abs(A) @ X + np.abs(b))
+    flaws = [(np.abs(v) / (t + 1e-8 * t.max(initial=1e-12) + 1e-300)
+              ).max(initial=0.0) for v, t in zip((left, r_p), terms)]
+    gap = np.where(z > 0, slack, 0.0) @ z + np.abs(left) @ X + np.abs(
+        r_p) @ Y
+    size = x @ Px + np.abs(q) @ X + 1e-8 * (X @ PX + np.abs(b) @ Y)
+    return np.max([*flaws, gap / (size + 1e-300)])
 
 
-def _predict_and_correct(form, sides, v, residuals, cautious):
-    theta, mu = v.z / v.s, v.mean()
-    solve = _newton(form, sides.total(theta))
-    x1, y1 = solve(sides.gather(theta * sides.edge) - form.q, form.b)
-    first = x1, y1, theta * (sides.edge - sides.along(x1))
-    c, c_tau = -v.s * v.z, -v.tau * v.kappa
-    step = _step(form, sides, v, solve, first, residuals, 1.0, c, c_tau)
-    sigma = (1 - min(1.0, _longest(v, step))) ** 3
-    if cautious:
-        sigma = 0.5
-    else:
-        c, c_tau = c - step.s * step.z, c_tau - step.tau * step.kappa
-    step = _step(form, sides, v, solve, first, residuals, 1 - sigma,
-                 sigma * mu + c, sigma * mu + c_tau)
-    return v.plus(min(1.0, 0.995 * _longest(v, step)), step)
-
-
-# %% [9] Predictor and corrector
-class _Errors(NamedTuple):
-    """How far a point is from a solution, and from a proof of none."""
-
-    flaw: float      # residuals, entry by entry against their terms
-    gap: float       # sum of the products against the objective
-    apart: float     # the smaller of s and z against the larger
-    proof: float     # residuals of a proof, and tau / kappa
-
-
-def _top(*arrays):
-    return max(np.abs(v).max(initial=0.0) for v in arrays)
-
-
-def _ratio(a, b, floor=1e-8):
-    """The largest |a| / b, where very small b count as larger."""
-    return (np.abs(a) / (b + floor * (_top(b) + 1e-12) + 1e-300)
-            ).max(initial=0.0)
-
-
-def _errors(form, sizes, sides, v, residuals):
-    r_d, r_p, r_s, _ = residuals
-    X, Y = np.abs(v.x), np.abs(v.y)
-    PX, AYZ = sizes.times(X), sizes.A.T @ Y + sides.total(v.z)
-    t_d, t_p = PX + AYZ + v.tau * sizes.q, sizes.A @ X + v.tau * sizes.b
-    t_s = X[sides.index] + v.tau * np.abs(sides.edge) + v.s
-    farkas = (_ratio(form.A.T @ v.y - sides.gather(v.z), AYZ)
-              if sides.edge @ v.z > form.b @ v.y else np.inf)
-    ray = max(_ratio(form.times(v.x), PX), _ratio(form.A @ v.x, t_p),
-              _ratio(sides.along(v.x) - v.s, t_s)
-              ) if form.q @ v.x < 0 else np.inf
-    value = X @ PX / v.tau + sizes.q @ X + sizes.b @ Y
-    apart = np.minimum(
-        np.minimum(v.s / v.z, v.z / v.s),
-        1e10 * (v.s / _top(v.s)) * (v.z / _top(v.z)))
-    return _Errors(
-        max(_ratio(r_d, t_d), _ratio(r_p, t_p), _ratio(r_s, t_s)),
-        v.s @ v.z / v.tau / (value + 1e-300), apart.max(initial=0.0),
-        max(v.tau / v.kappa, min(farkas, ray)))
-
-
-# %% [10] Predictor and corrector
-def _interior_point(form, trace=None):
-    """Two points (error, v), one with s and z apart and one with a small
-    gap, and the number of steps."""
-    sides, sizes = _sides(form.lower, form.upper), form.sizes()
-    N = len(sides.edge)
-    v = _Point(np.zeros(len(form.q)), np.zeros(len(form.b)), np.ones(N),
+# %% [6] Predictor and corrector
+def _interior_point(whole, trace=None):
+    """The best x and y that were met, 1 and -1 where a lower or an upper
+    bound seems tight, and the number of steps."""
+    free = whole.lower < whole.upper
+    x, tight = np.where(free, 0.0, whole.lower), np.zeros(len(free))
+    model = whole if free.all() else _model(
+        whole.P[free][:, free], (whole.q + whole.P @ x)[free],
+        whole.A[:, free], whole.b - whole.A @ x, whole.lower[free],
+        whole.upper[free])
+    E, N = model.E, len(model.e)
+    v = _Point(np.zeros(len(model.q)), np.zeros(len(model.b)), np.ones(N),
                np.ones(N), 1.0, 1.0)
-    sharp = fair = (np.inf, v)
-    flaw, mark, stalled = np.inf, np.inf, 0
+    best, least, mark, stalled = None, np.inf, np.inf, 0
     for count in range(150):
-        residuals, mu = _residuals(form, sides, v), v.mean()
-        error = _errors(form, sizes, sides, v, residuals)
-        if trace is not None:
-            trace.append((v, error))
+        mu = (v.s @ v.z + v.tau * v.kappa) / (N + 1)
         stalled = 0 if mu < mark / 2 else stalled + 1
-        mark, flaw = mark if stalled else mu, min(flaw, error.flaw)
-        sharp = min(sharp, (max(error.flaw, error.apart), v),
-                    key=lambda pair: pair[0])
-        fair = min(fair, (max(error.flaw, error.gap), v),
-                   key=lambda pair: pair[0])
-        if (min(sharp[0], error.proof) < 1e-9 or stalled > 8
-                or mu < 1e-14 and error.flaw > 100 * max(flaw, 1e-14)):
+        mark = mark if stalled else mu
+        x[free] = np.clip(v.x / v.tau, model.lower, model.upper)
+        tight[free] = E @ (v.s < v.z)
+        error = _error(whole, x, v.y / v.tau)
+        if error < least or not count:
+            best, least = (x.copy(), v.y / v.tau, tight.copy()), error
+        if trace is not None:
+            trace.append(v)
+        if least < 1e-9 or v.tau < 1e-12 * v.kappa or stalled > 8:
             break
-        try:
-            v = _predict_and_correct(form, sides, v, residuals, stalled > 5)
-        except LinAlgError:
-            break
+        rho, theta = _residuals(model, v), v.z / v.s
+        solve = _reduced(model, abs(E) @ theta)
+        first = solve(E @ (theta * model.e) - model.q, model.b)
+        c, c_tau = -v.s * v.z, -v.tau * v.kappa              # predictor
+        step, alpha = _step(model, v, solve, first, rho, 1.0, c, c_tau)
+        sigma = 0.5 if stalled > 5 else (1 - min(1.0, alpha)) ** 3
+        if stalled <= 5:                                     # corrector
+            c, c_tau = c - step.s * step.z, c_tau - step.tau * step.kappa
+        step, alpha = _step(model, v, solve, first, rho, 1 - sigma,
+                            sigma * mu + c, sigma * mu + c_tau)
+        v = [a + min(1.0, 0.995 * alpha) * d for a, d in zip(v, step)]
+        size = max(np.max(a, initial=0.0) for a in v[2:])
+        v = _Point(*(a / size for a in v))
         if not np.isfinite(np.hstack(v)).all():
             break
-    return sharp, fair, count
+    return *best, count
 
 
-# %% [11] Slacks and a thin factor
-class _Program(NamedTuple):
-    """Minimise x'Px/2 + q'x for Ax = b, Cx <= c, lower <= x <= upper.
-
-    P is None if it is FF'.
-    """
-
-    P: np.ndarray | None
-    F: np.ndarray | None
-    q: np.ndarray
-    A: np.ndarray
-    b: np.ndarray
-    C: np.ndarray
-    c: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-
-    def times(self, x):
-        return self.F @ (self.F.T @ x) if self.P is None else self.P @ x
+# %% [7] Fine print
+# Minimise x'Px/2 + q'x for Ax = b, Cx <= c, lower <= x <= upper, with the
+# factor F, or P if there is none.
+_Programme = namedtuple("_Programme", "P F q A b C c lower upper")
 
 
-def _with_columns(form, block, p, lower):
-    """The programme with further variables, A times which is `block`."""
-    k = block.shape[1]
-    return form._replace(
-        p=np.concatenate([form.p, np.full(k, p)]),
-        q=np.concatenate([form.q, np.zeros(k)]),
-        A=np.hstack([form.A, block]),
-        lower=np.concatenate([form.lower, np.full(k, lower)]),
-        upper=np.concatenate([form.upper, np.full(k, np.inf)]))
-
-
-def _form(program, p, q, P=np.zeros((0, 0))):
-    """The constraints Ax = b and Cx + t = c, t >= 0, and an objective."""
-    k = len(program.b)
-    rows = np.vstack([program.A, program.C])
-    return _with_columns(
-        _Form(P, p, q, rows, np.concatenate([program.b, program.c]),
-              program.lower, program.upper), np.eye(len(rows))[:, k:],
-        0.0, 0.0)
-
-
-# %% [12] Slacks and a thin factor
 def _standard(program):
-    """The programme with slacks, and with v = F'x for a thin factor."""
-    n, P, F = len(program.q), program.P, program.F
-    if P is None and F.shape[1] >= n:
-        P = F @ F.T
-    if P is not None:
-        alone = np.count_nonzero(P, axis=1) == (P.diagonal() != 0)
-        return _form(program, np.where(alone, P.diagonal(), 0.0),
-                     program.q, np.where(alone, 0.0, P))
-    form, r = _form(program, np.zeros(n), program.q), F.shape[1]
-    rows = np.pad(F.T, ((0, 0), (0, form.A.shape[1] - n)))
-    form = form._replace(A=np.vstack([form.A, rows]),
-                         b=np.concatenate([form.b, np.zeros(r)]))
-    return _with_columns(form, -np.eye(len(form.b))[:, -r:], 1.0, -np.inf)
+    """The model with slacks, and with v = F'x for a thin factor."""
+    P, F, q, A, b, C, c, lower, upper = program
+    n, p, m = len(q), len(b), len(c)
+    if F is not None and F.shape[1] >= n:
+        P, F = F @ F.T, None
+    F = np.zeros((n, 0)) if F is None else F
+    r = F.shape[1]
+    if P is None or np.count_nonzero(P, axis=1).max() <= 1:
+        d = np.zeros(n) if P is None else P.diagonal()
+        P = sparse.diags_array(np.concatenate(
+            [d, np.zeros(m), np.ones(r)])).tocsr()
+    else:
+        P = np.pad(P, (0, m))
+    none = np.zeros(r)
+    A = np.block([[A, np.zeros((p, m)), np.zeros((p, r))],
+                  [C, np.eye(m), np.zeros((m, r))],
+                  [F.T, np.zeros((r, m)), -np.eye(r)]])
+    return _model(P, np.append(q, np.zeros(m + r)), A,
+                  np.concatenate([b, c, none]),
+                  np.concatenate([lower, np.zeros(m), none - np.inf]),
+                  np.append(upper, np.full(m + r, np.inf)))
 
 
-# %% [13] The tight bounds
-def _misfit(form, sizes, x, y, low, high, floor=1e-8):
-    """The largest relative error of x and y as a solution."""
-    X, Y, r, r_p = (np.abs(x), np.abs(y), form.gradient(x, y),
-                    form.A @ x - form.b)
-    r = np.maximum(r, 0.0) * ~low + np.minimum(r, 0.0) * ~high
-    PX = sizes.times(X)
-    return max(_ratio(r, PX + sizes.q + sizes.A.T @ Y, floor),
-               _ratio(r_p, sizes.A @ X + sizes.b, floor),
-               abs(r @ x - r_p @ y) / (X @ PX + sizes.q @ X + sizes.b @ Y
-                                       + 1e-20))
-
-
-def _refined(form, sizes, x, y, low, high):
-    """x and y with these bounds tight; the best of them, and its error."""
-    free, best, least = ~(low | high), (x, y), np.inf
-    x = np.where(low, form.lower, np.where(high, form.upper, x))
-    part = form.among(free, x)
-    solve = _newton(part, np.zeros(free.sum()))
-    rows = part.A.any(axis=1)        # no step mends the others
-    for _ in range(6):
-        inside = np.clip(x, form.lower, form.upper)
-        error = _misfit(form, sizes, inside, y, low | (x < form.lower),
-                        high | (x > form.upper))
-        if error < least:
-            best, least = (inside, y), error
-        if least < 1e-15 or not error < np.inf:
-            break
-        dx, dy = solve(-form.gradient(x, y)[free],
-                       rows * (form.b - form.A @ x))
-        x, y = x.copy(), y + dy
-        x[free] += dx
-    return x, y, best, least
-
-
-def _polished(form, x, y, low, high, fixed):
-    """The best x and y after changes of the tight bounds, and its error."""
-    best, least, sizes = (x, y), np.inf, form.sizes()
+# %% [8] Fine print
+def _polished(model, x, y, low, high):
+    """Take bounds as tight, solve for the rest, and mend the guess."""
+    P, q, A, b, lower, upper, _, _ = model
+    best, least, fixed = (x, y), _error(model, x, y), lower == upper
     for _ in range(8):
-        try:
-            x, y, point, error = _refined(form, sizes, x, y, low, high)
-        except LinAlgError:
-            break
-        if error < least:
-            best, least = point, error
-        r = form.gradient(x, y)
-        noise = 1e-13 * sizes.gradient(np.abs(x), np.abs(y))
-        old = low, high
-        low = fixed | (low & (r >= -noise)) | (x < form.lower)
-        high = fixed | (high & (r <= noise)) | (x > form.upper)
+        x = np.where(low, lower, np.where(high, upper, x))
+        solve = _reduced(model, np.where(low | high, np.inf, 0.0))
+        for _ in range(4):
+            dx, dy = solve(-(P @ x + q + A.T @ y), b - A @ x)
+            x, y = x + dx, y + dy
+            inside = np.clip(x, lower, upper)
+            error = _error(model, inside, y)
+            if error < least:
+                best, least = (inside, y), error
+        r, old = P @ x + q + A.T @ y, (low, high)
+        noise = 1e-13 * (abs(P) @ np.abs(x) + np.abs(q)
+                         + np.abs(A.T) @ np.abs(y))
+        low = fixed | (low & (r >= -noise)) | (x < lower)
+        high = fixed | (high & (r <= noise)) | (x > upper)
         if least < 1e-13 or np.array_equal(old, (low, high)):
             break
-    return best, least, low, high
+    return *best, least, low, high
 
 
-# %% [14] Exact arithmetic
-_WORK = 100_000
-
-
-def _fractions(v):
-    return [Fraction(float(t)) for t in v]
+# %% [9] Fine print
+_SMALL = 16
 
 
 def _dot(a, v):
     """a'v for floats a and fractions v."""
-    return sum((Fraction(float(s)) * t for s, t in zip(a, v) if s and t),
+    return sum((Fraction(s) * t for s, t in zip(a, v) if s and t),
                Fraction(0))
 
 
-def _exactly(M, right, v, weight):
-    """Mv = right, with as few entries of v changed as it takes, or None.
+def _exactly(M, right, v, held, weight):
+    """v with Mv = right, entries in `held` changed, or None.
 
-    Where there is a choice, entries of large weight change.
+    As few entries change as it takes, those of large weight first.
     """
-    pivots, work = [], 0
+    v, pivots, work = [Fraction(t) for t in v], [], 0
     for a, t in zip(M, right):
-        t = t - _dot(a, v)
-        row = {int(j): Fraction(float(a[j])) for j in np.flatnonzero(a)}
+        t = Fraction(t) - _dot(a, v)
+        row = {j: Fraction(a[j]) for j in np.flatnonzero(a * held).tolist()}
         for j, other, value in pivots:
             if j in row:
                 f = row.pop(j)
@@ -452,13 +260,12 @@ def _exactly(M, right, v, weight):
                     row[k] = row.get(k, 0) - f * s
                     if not row[k]:
                         del row[k]
-        if work > _WORK or (t and not row):
+        if work > 100_000 or (t and not row):
             return None
         if row:
             j = max(row, key=weight.__getitem__)
             f = row.pop(j)
             pivots.append((j, {k: s / f for k, s in row.items()}, t / f))
-    v = list(v)
     change = {}
     for j, row, t in reversed(pivots):
         change[j] = t - sum(s * change.get(k, 0) for k, s in row.items())
@@ -466,232 +273,175 @@ def _exactly(M, right, v, weight):
     return v
 
 
-# %% [15] Exact arithmetic
-def _exactly_on(held, M, right, v, weight):
-    """The same, with only the entries of v in the set `held` changed."""
-    held, others = np.flatnonzero(held), np.flatnonzero(~held)
-    part = _exactly(
-        M[:, held], [t - _dot(row[others], [v[j] for j in others])
-                     for row, t in zip(M, right)],
-        [v[j] for j in held], [weight[j] for j in held])
-    if part is None:
-        return None
-    v = list(v)
-    for j, t in zip(held, part):
-        v[j] = t
-    return v
-
-
-# %% [16] Exact arithmetic
-_SMALL = 16
-
-
-def _exact(form, x, y, low, high, fixed, doubt):
-    """The solution in exact arithmetic, if the programme is small.
-
-    Of tight bounds that contradict each other the most doubtful one goes.
-    """
-    k, n, rows = len(form.P), len(form.q), len(form.b)
-    if n + rows > 40:
-        return None
-    H = np.diag(form.p)
-    H[:k, :k] += form.P
-    K = np.block([[H, form.A.T], [form.A, np.zeros((rows, rows))]])
-    right = _fractions(np.concatenate([-form.q, form.b]))
-    for count in range(60 if n + rows <= _SMALL else 5):
-        v = _fractions(np.concatenate([np.where(
-            low, form.lower, np.where(high, form.upper, x)), y]))
-        held = np.concatenate([~(low | high), np.full(rows, True)])
+# %% [10] Fine print
+def _exact(model, x, y, low, high):
+    """The solution in exact arithmetic, or None."""
+    P, q, A, b, lower, upper, _, _ = model
+    n, p, fixed = len(q), len(b), lower == upper
+    P = P if isinstance(P, np.ndarray) else P.toarray()
+    K = np.block([[P, A.T], [A, np.zeros((p, p))]])
+    right, price = np.append(-q, b), np.abs(P @ x + q + A.T @ y)
+    for count in range(60 if n + p <= _SMALL else 5):
+        held = np.append(~(low | high), np.full(p, True))
         if held.sum() > _SMALL:
             return None
-        v = _exactly_on(held, K[held], [
-            t for t, h in zip(right, held) if h], v, [1] * len(v))
-        low, high = low.copy(), high.copy()
-        if v is None:
-            loose = (low | high) & ~fixed
+        v = np.append(np.where(low, lower, np.where(high, upper, x)), y)
+        v = _exactly(K[held], right[held], v, held, np.ones(n + p))
+        low, high, loose = low.copy(), high.copy(), (low | high) & ~fixed
+        if v is None:        # too many: let go the bound of least price
             if not loose.any():
                 return None
-            j = np.argmax(np.where(loose, doubt, -1.0))
+            j = np.argmin(np.where(loose, price, np.inf))
             low[j] = high[j] = False
             continue
-        r = [_dot(row, v) - t for row, t in zip(K, right)]
+        r = [_dot(row, v) - Fraction(t) for row, t in zip(K, right)]
         wrong = [j for j in range(n) if not fixed[j] and (
             low[j] and r[j] < 0 or high[j] and r[j] > 0
-            or not form.lower[j] <= v[j] <= form.upper[j])]
+            or not lower[j] <= v[j] <= upper[j])]
         if not wrong:
             v = np.array(v, dtype=float)
             return v[:n], v[n:]
         for j in wrong[:1 if count > 3 else n]:
-            free = not (low[j] or high[j])
-            low[j] = free and v[j] < form.lower[j]
-            high[j] = free and v[j] > form.upper[j]
+            low[j] = not loose[j] and v[j] < lower[j]
+            high[j] = not loose[j] and v[j] > upper[j]
     return None
 
 
-# %% [17] Exact arithmetic
-def _optimum(form):
-    """A solution (x, y), its error (0 if exact), the number of steps."""
-    fixed = form.lower == form.upper
-    part = form.among(~fixed, form.lower)
-    (_, v), (rough, w), count = _interior_point(part)
-    sides, x = _sides(part.lower, part.upper), form.lower.copy()
-    x[~fixed], y = v.x / v.tau, v.y / v.tau
-    face, doubt = np.zeros((2, len(x)))
-    face[~fixed] = sides.gather(v.s < v.z)
-    doubt[~fixed] = sides.total(np.minimum(v.s / v.z, 1.0))
-    start = fixed | (face > 0), fixed | (face < 0)
-    (x, y), error, *end = _polished(form, x, y, *start, fixed)
-    for y0, faces in ((0 * y, start), (y, start), (y, end)):
-        exact = _exact(form, x, y0, *faces, fixed, doubt)
-        if exact is not None:
-            return *exact, 0.0, count
-    if rough < min(error, 1e-8):
-        x, y, error = form.lower.copy(), w.y / w.tau, rough
-        x[~fixed] = np.clip(w.x / w.tau, part.lower, part.upper)
-    return x, y, error, count
+def _optimum(program):
+    """A solution x, the multipliers of Ax = b and Cx <= c, the error (0
+    if the solution is exact), and the number of steps."""
+    n, p, m = len(program.q), len(program.b), len(program.c)
+    model = _standard(program)
+    x, y, tight, count = _interior_point(model)
+    fixed = model.lower == model.upper
+    start = fixed | (tight > 0), fixed | (tight < 0)
+    x, y, error, *end = _polished(model, x, y, *start)
+    if len(x) + len(y) <= 40:
+        for guess, faces in ((0 * y, start), (y, start), (y, end)):
+            exact = _exact(model, x, guess, *faces)
+            if exact is not None:
+                (x, y), error = exact, 0.0
+                break
+    slack, lam = x[n:n + m], y[p:p + m]
+    lam = np.where(lam < 1e-10 * slack, 0.0, np.maximum(lam, 0.0))
+    return x[:n], y[:p], lam, error, count
 
 
-# %% [18] Exact arithmetic
-def _certificate(program, x, y, lam):
-    """The multipliers of the bounds, and all residuals."""
-    Px, r_p, r_c = (program.times(x), program.A @ x - program.b,
-                    program.C @ x - program.c)
-    r = Px + program.q + program.A.T @ y + program.C.T @ lam
-    at_lower = np.where(np.isfinite(program.lower), np.maximum(r, 0), 0.0)
-    at_upper = np.where(np.isfinite(program.upper), np.maximum(-r, 0), 0.0)
-    r_d = r - at_lower + at_upper
-    products = np.concatenate([
-        at_lower * np.where(at_lower > 0, x - program.lower, 0.0),
-        at_upper * np.where(at_upper > 0, program.upper - x, 0.0),
-        -lam * r_c])
-    return dict(x=x, y=y, lam=lam, at_lower=at_lower, at_upper=at_upper,
-                objective=x @ Px / 2 + program.q @ x,
-                gap=products.sum() + r_d @ x - r_p @ y, left=r_d,
-                complementarity=_top(products))
-
-
-# %% [19] Proofs that there is no solution
+# %% [11] Fine print
 def _nearest(program):
     """The point within the bounds that is closest to obeying the rows,
     and by how much it fails."""
-    n = len(program.q)
-    form = _form(program, np.zeros(n), np.zeros(n))
-    x, y, _, _ = _optimum(_with_columns(
-        form, -np.eye(len(form.b)), 1.0, -np.inf))
-    return x[:n], y
+    n, p, m = len(program.q), len(program.b), len(program.c)
+    free = np.full(p + m, np.inf)
+    x, y, lam, _, _ = _optimum(program._replace(
+        P=np.diag(np.repeat([0.0, 1.0], [n, p + m])), F=None,
+        q=np.zeros(n + p + m), lower=np.append(program.lower, -free),
+        A=np.hstack([program.A, -np.eye(p, p + m)]),
+        C=np.hstack([program.C, -np.eye(m, p + m, p)]),
+        upper=np.append(program.upper, free)))
+    return np.clip(x[:n], program.lower, program.upper), np.append(y, lam)
 
 
 def _descent(program):
     """The projection of -q on the directions that no constraint ends."""
-    n = len(program.q)
     flat = program.F.T if program.P is None else program.P
-    cone = program._replace(
+    return _optimum(program._replace(
+        P=np.eye(len(program.q)), F=None,
+        q=program.q / (np.abs(program.q).max() or 1.0),
         A=np.vstack([program.A, flat]),
         b=np.zeros(len(program.b) + len(flat)), c=0 * program.c,
         lower=np.where(np.isfinite(program.lower), 0.0, -np.inf),
-        upper=np.where(np.isfinite(program.upper), 0.0, np.inf))
-    return _optimum(_form(cone, np.ones(n),
-                          program.q / (_top(program.q) or 1.0)))[0][:n]
-
-
-# %% [20] Proofs that there is no solution
-_TOLERANCES = 1e-13, 1e-10, 1e-7, 1e-4
+        upper=np.where(np.isfinite(program.upper), 0.0, np.inf)))[0]
 
 
 def _near(M, v, tol):
     """w near v with Mw = 0 exactly, zero where v is nearly zero."""
-    v = np.round(v / (_top(v) or 1.0) * 2.0**40) / 2.0**40
+    v = np.round(v / (np.abs(v).max(initial=0.0) or 1.0) * 2.0**40) / 2**40
     held = np.abs(v) > tol
-    return _exactly_on(held, M, [Fraction(0)] * len(M),
-                       _fractions(np.where(held, v, 0.0)), np.abs(v))
+    return _exactly(M, 0 * M[:, :1].sum(axis=1), np.where(held, v, 0.0),
+                    held, np.abs(v))
 
 
+# %% [12] Fine print
 def _farkas(program, y, tol):
     """An exact proof near y that no point is feasible, or None."""
-    p, rows = len(program.b), np.vstack([program.A, program.C])
+    _, _, _, A, b, C, c, lower, upper = program
+    rows = np.vstack([A, C])
     r, size = rows.T @ y, tol * (np.abs(rows.T) @ np.abs(y))
-    zero = ~((np.isfinite(program.lower) | (r < -size))
-             & (np.isfinite(program.upper) | (r > size)))
+    zero = ~((np.isfinite(lower) | (r < -size))
+             & (np.isfinite(upper) | (r > size)))
     y = _near(rows[:, zero].T, y, tol)
-    if y is None or min(y[p:], default=0) < 0:
+    if y is None or min(y[len(b):], default=0) < 0:
         return None
     r = [_dot(column, y) for column in rows.T]
-    edges = [lower if t > 0 else upper if t < 0 else 0.0 for t, lower, upper
-             in zip(r, program.lower, program.upper)]
+    edges = [low if t > 0 else high if t < 0 else 0.0
+             for t, low, high in zip(r, lower, upper)]
     if not np.isfinite(edges).all():
         return None
-    margin = _dot(edges, r) - _dot(
-        np.concatenate([program.b, program.c]), y)
+    margin = _dot(edges, r) - _dot(np.append(b, c), y)
     if margin <= 0:
         return None
     y, r = np.array(y, dtype=float), np.array(r, dtype=float)
-    return dict(status="infeasible", y=y[:p], lam=y[p:],
-                margin=float(margin),
-                at_lower=np.maximum(r, 0.0), at_upper=np.maximum(-r, 0.0),
-                left=rows.T @ y - r)
+    return dict(status="infeasible", y=y[:len(b)], lam=y[len(b):],
+                z=np.maximum(r, 0.0), w=np.maximum(-r, 0.0),
+                left=rows.T @ y - r, margin=float(margin))
 
 
-# %% [21] Proofs that there is no solution
 def _ray(program, d, tol):
     """An exact direction of unlimited descent near d, or None."""
-    below, above = np.isfinite(program.lower), np.isfinite(program.upper)
+    P, F, q, A, _, C, _, lower, upper = program
+    below, above = np.isfinite(lower), np.isfinite(upper)
     d = np.where((below & (d < 0)) | (above & (d > 0)), 0.0, d)
-    flat = program.F.T if program.P is None else program.P
-    tight = program.C @ d > -tol * (np.abs(program.C) @ np.abs(d))
-    d = _near(np.vstack([flat, program.A, program.C[tight]]), d, tol)
-    if d is None:
+    tight = C @ d > -tol * (np.abs(C) @ np.abs(d))
+    flat = F.T if P is None else P
+    d = _near(np.vstack([flat, A, C[tight]]), d, tol)
+    if (d is None or _dot(q, d) >= 0 or any(_dot(row, d) > 0 for row in C)
+            or any(t < 0 and a or t > 0 and b
+                   for t, a, b in zip(d, below, above))):
         return None
-    slope = _dot(program.q, d)
-    if slope >= 0 or any(_dot(row, d) > 0 for row in program.C) or any(
-            t < 0 and lower or t > 0 and upper
-            for t, lower, upper in zip(d, below, above)):
-        return None
-    d = np.array(d, dtype=float)
-    return dict(status="unbounded", direction=d, margin=float(-slope),
-                left=program.times(d))
+    margin, d = float(-_dot(q, d)), np.array(d, dtype=float)
+    return dict(status="unbounded", direction=d, margin=margin,
+                left=F @ (F.T @ d) if P is None else P @ d)
 
 
 def _feasible(program, x, tol):
     """A point near x that is exactly feasible, as floats, or None."""
-    lower, upper = program.lower, program.upper
-    x = np.clip(x, lower, upper)
+    _, _, _, A, b, C, c, lower, upper = program
     room = np.minimum(x - lower, upper - x)
     inner = room > tol * (1 + np.abs(x))
     x = np.where(inner, x, np.where(x - lower < upper - x, lower, upper))
-    tight = program.C @ x - program.c > -tol * (
-        np.abs(program.C) @ np.abs(x) + np.abs(program.c))
-    x = _exactly_on(inner, np.vstack([program.A, program.C[tight]]),
-                    _fractions(np.concatenate([program.b,
-                                               program.c[tight]])),
-                    _fractions(x), room)
+    tight = C @ x - c > -tol * (np.abs(C) @ np.abs(x) + np.abs(c))
+    x = _exactly(np.vstack([A, C[tight]]), np.append(b, c[tight]), x, inner,
+                 room)
     if x is None or any(t < a or t > b for t, a, b in zip(x, lower, upper)
-                        ) or any(_dot(row, x) > Fraction(float(c))
-                                 for row, c in zip(program.C, program.c)):
+                        ) or any(_dot(row, x) > t for row, t in zip(C, c)):
         return None
     return np.array(x, dtype=float)
 
 
-# %% [22] The order of the work
-def _first(search, *arguments):
-    """The first success, from strict to generous ideas of zero."""
-    found = (search(*arguments, tol) for tol in _TOLERANCES)
-    return next((one for one in found if one is not None), None)
+# %% [13] Fine print
+def _no_solution(program):
+    """A proof that there is no solution, or why it is not one."""
+    def first(search, start):
+        found = (search(program, start, tol)
+                 for tol in (1e-13, 1e-10, 1e-7, 1e-4))
+        return next((one for one in found if one is not None), None)
 
-
-def _hidden(program, x, found):
-    """Can the rounding errors of Px hide that q'x < 0 is a descent?"""
-    sizes = program._replace(**{name: np.abs(getattr(program, name))
-                                for name in "PF" if getattr(
-                                    program, name) is not None})
-    terms = (np.abs(program.q) + np.abs(program.A.T) @ np.abs(found["y"])
-             + np.abs(program.C.T) @ found["lam"])
-    return program.q @ x < 0 and 8 * len(x) * _EPS * _top(
-        sizes.times(np.abs(x))) > 0.01 * _top(terms)
+    point, excess = _nearest(program)
+    if proof := first(_farkas, excess):
+        return dict(proof, x=point)
+    if proof := first(_ray, _descent(program)):
+        if (point := first(_feasible, point)) is not None:
+            return dict(proof, x=point)
+        return dict(status="not decided", reason=(
+            "the objective falls for ever along some direction, but no "
+            "point is known to be feasible exactly"))
+    return None
 
 
 def _semidefinite(P):
     """Is P positive semidefinite, as the floats describe it?"""
-    rows = [] if P is None else [_fractions(row) for row in P]
+    rows = [] if P is None else [[*map(Fraction, row)] for row in P]
     while rows:
         (d, *first), *rest = rows
         if d < 0 or (not d and any(first)):
@@ -701,54 +451,20 @@ def _semidefinite(P):
     return True
 
 
-# %% [23] The order of the work
-def _solve(program):
-    """Status, point and certificate of a programme in good units."""
-    n, p, m = len(program.q), len(program.b), len(program.c)
-    if (program.lower > program.upper).any():
-        return _crossed(program)
-    form = _standard(program)
-    x, y, error, count = _optimum(form)
-    slack, lam = x[n:n + m], y[p:p + m]
-    lam = np.where(lam < 1e-10 * slack, 0.0, np.maximum(lam, 0.0))
-    found = dict(_certificate(program, x[:n], y[:p], lam),
-                 iterations=count)
-    good = error < 1e-7 and (not _hidden(program, x[:n], found)
-                             or not error and _semidefinite(program.P))
-    if good and (not error or len(form.q) + len(form.b) > _SMALL):
-        return dict(found, status="optimal")
-    point, excess = _nearest(program)
-    proof = _first(_farkas, program, excess)
-    if proof:
-        return dict(proof, x=np.clip(point, program.lower, program.upper))
-    proof = _first(_ray, program, _descent(program))
-    if proof:
-        exact = _first(_feasible, program, point)
-        if exact is not None:
-            return dict(proof, x=exact)
-        return dict(found, status="not decided", reason=(
-            "the objective falls for ever along some direction, but no "
-            "point is known to be feasible exactly"))
-    if good and _misfit(form, form.sizes(), x, y, x == form.lower,
-                        x == form.upper, 0.0) < 4 * _EPS:
-        return dict(found, status="optimal")
-    return dict(found, status="not decided", reason=(
-        f"the relative error of the best point is {error:.0e}, and no "
-        "proof that there is no solution holds exactly"))
+def _hidden(program, x, y, lam):
+    """Can rounding errors hide what Px or Ax and Cx lack, far out?"""
+    P, F, q, A, b, C, c, _, _ = program
+    X, tiny = np.abs(x), 800 * len(q) * _EPS
+    PX = np.abs(F) @ (np.abs(F.T) @ X) if P is None else np.abs(P) @ X
+    terms = np.abs(q) + np.abs(A.T) @ np.abs(y) + np.abs(C.T) @ lam
+    rows = np.append(np.abs(A) @ X, np.abs(C) @ X)
+    return (q @ x < 0 and tiny * PX.max() > terms.max()) or tiny * rows.max(
+        initial=0.0) > np.abs(np.append(b, c)).max(initial=1.0)
 
 
-def _crossed(program):
-    i = np.argmax(program.lower - program.upper)
-    e = np.zeros(len(program.q))
-    e[i] = 1.0
-    return dict(status="infeasible", at_lower=e, at_upper=e,
-                x=np.clip(0.0, program.upper, program.lower),
-                margin=program.lower[i] - program.upper[i])
-
-
-# %% [24] Fine print
+# %% [14] Fine print
 @dataclass(frozen=True, eq=False)
-class QPSolution:
+class QPSolution(check.Record):
     """Answer to a quadratic programme (:prf:ref:`thm-qp-trichotomy`).
 
     The arrays are read-only. Write d for `direction`, and y, λ, z, w for
@@ -757,7 +473,7 @@ class QPSolution:
 
     * "optimal": x solves the programme, with the multipliers y, λ, z, w:
       exactly, up to the last rounding, if the programme is small; else up
-      to 1e-7 of the terms of each condition.
+      to 1e-7 of the terms of each condition and of the objective.
     * "infeasible": no x is feasible, since A'y + C'λ - z + w = 0 and yet
       lower'z - upper'w - b'y - c'λ = margin > 0. Then x is the point
       within the bounds that is closest to obeying the other constraints.
@@ -772,15 +488,11 @@ class QPSolution:
     Attributes
     ----------
     status : str
-        "optimal", "infeasible", "unbounded" or "not decided".
     x : (n,) array
-        The solution, or a point as said above.
-    equality : (p,) array
-        Multipliers of Ax = b.
-    at_lower : (n,) array
-        Multipliers of the lower bounds, not negative.
-    at_upper : (n,) array
-        Multipliers of the upper bounds, not negative.
+    equality, inequality : (p,) and (m,) arrays
+        Multipliers of Ax = b and, not negative, of Cx <= c.
+    at_lower, at_upper : (n,) arrays
+        Multipliers of the bounds, not negative.
     objective : float
         The value x'Px/2 + q'x, or plus or minus infinity.
     gap : float
@@ -796,11 +508,8 @@ class QPSolution:
     iterations : int
         Steps of the interior-point method.
     direction : (n,) array or None
-        The direction d of an unbounded programme.
     margin : float
         The number that proves that there is no solution, or 0.
-    inequality : (m,) array
-        Multipliers of Cx <= c, not negative.
     reason : str
         Why nothing was decided, or "".
     """
@@ -827,20 +536,17 @@ class QPSolution:
                 value.flags.writeable = False
 
 
-# %% [25] Fine print
-def _quadratic(P):
+# %% [15] Fine print
+def _quadratic(P, n):
     P = check.real_array(P, "P")
-    n = len(P) if P.ndim else 0
     if P.shape != (n, n):
-        raise ValueError(f"P must be square, got shape {P.shape}")
-    largest = np.abs(P).max()
-    with np.errstate(over="ignore"):
-        gap = np.abs(P - P.T)
-    if gap.max() > max(n, 10) * _EPS * largest:
-        i, j = np.unravel_index(gap.argmax(), P.shape)
-        raise ValueError(f"P must be symmetric, but P[{i}, {j}] = "
-                         f"{P[i, j]:.6g}, P[{j}, {i}] = {P[j, i]:.6g}")
-    P = P / 2 + P.T / 2
+        raise ValueError(f"P must have shape ({n}, {n}) to go with q, got "
+                         f"shape {P.shape}")
+    largest, P, odd = np.abs(P).max(), P / 2 + P.T / 2, P / 2 - P.T / 2
+    if np.abs(odd).max() > max(n, 10) * _EPS * largest / 2:
+        i, j = np.unravel_index(odd.argmax(), P.shape)
+        raise ValueError(f"P must be symmetric, but P[{i}, {j}] - P[{j}, "
+                         f"{i}] = {2 * odd[i, j]:.6g}")
     # Divide by the diagonal: every variable has a scale of its own.
     d = np.sqrt(np.maximum(P.diagonal(), 0.0))
     d = np.maximum(d, math.sqrt(n * _EPS) * math.sqrt(largest) or 1.0)
@@ -857,178 +563,147 @@ def _quadratic(P):
     return P
 
 
-def _bound(values, n, name, missing):
-    if values is None:
-        return np.full(n, missing)
-    bound = check.plain_array(values, name)
-    if bound.dtype.kind not in "biuf" or bound.shape not in ((), (n,)):
-        raise ValueError(f"{name} must be a real number or an array of "
-                         f"{n} real numbers, one for each variable")
-    if np.isnan(bound).any() or (bound == -missing).any():
-        raise ValueError(f"{name} must hold numbers or {missing}, but "
-                         f"not {-missing} or nan")
-    return np.array(np.broadcast_to(bound, n), dtype=float)
-
-
-# %% [26] Fine print
-def _rows(A, b, n, names):
-    """The two sides of equations or inequalities."""
-    if (A is None) != (b is None):
-        missing, given = names if A is None else names[::-1]
-        raise ValueError(f"{missing} must be given together with {given}")
-    if A is None:
-        return np.zeros((0, n)), np.zeros(0)
-    A = np.atleast_2d(check.real_array(A, names[0]))
-    if A.ndim != 2 or A.shape[1] != n:
-        raise ValueError(f"{names[0]} must have shape (p, {n}) to go with "
-                         f"q, got shape {A.shape}")
-    b = np.atleast_1d(check.real_array(b, names[1]))
-    if b.shape != (len(A),):
-        raise ValueError(
-            f"{names[1]} must have shape ({len(A)},), one number for each "
-            f"row of {names[0]}, got shape {b.shape}")
-    return A, b
-
-
+# %% [16] Fine print
 def _checked(P, q, A, b, C, c, lower, upper, factor):
-    q = check.real_array(q, "q")
-    if q.ndim != 1:
-        raise ValueError(f"q must have shape (n,), got shape {q.shape}")
-    n = len(q)
+    q = check.real_array(q, "q", 1)
+    n, rest = len(q), []
     if (P is None) == (factor is None):
         raise ValueError("P must be a matrix, or None together with a "
                          "factor F with P = FF'")
     if factor is None:
-        P = _quadratic(P)
-        if len(P) != n:
-            raise ValueError(f"P must have shape ({n}, {n}) to go with q, "
-                             f"got shape {P.shape}")
+        P = _quadratic(P, n)
     else:
-        factor = check.real_array(factor, "factor")
-        if factor.ndim != 2 or len(factor) != n:
-            raise ValueError(f"factor must have shape ({n}, r) to go with "
-                             f"q, got shape {factor.shape}")
-    return _Program(P, factor, q, *_rows(A, b, n, "Ab"),
-                    *_rows(C, c, n, "Cc"),
-                    _bound(lower, n, "lower", -np.inf),
-                    _bound(upper, n, "upper", np.inf))
+        factor = check.real_array(factor, "factor", 2)
+        if len(factor) != n:
+            raise ValueError(f"factor must have {n} rows to go with q, got "
+                             f"shape {factor.shape}")
+    for M, v, (left, right) in ((A, b, "Ab"), (C, c, "Cc")):
+        if M is None and v is None:
+            M, v = np.zeros((0, n)), np.zeros(0)
+        elif M is None or v is None:
+            name, other = (left, right) if M is None else (right, left)
+            raise ValueError(f"{name} must be given together with {other}")
+        else:
+            M = np.atleast_2d(check.real_array(M, left))
+            v = np.atleast_1d(check.real_array(v, right))
+        if M.ndim != 2 or M.shape[1] != n:
+            raise ValueError(f"{left} must have shape (p, {n}) to go with "
+                             f"q, got shape {M.shape}")
+        if v.shape != (len(M),):
+            raise ValueError(f"{right} must be one number for each row of "
+                             f"{left}, got shape {v.shape}")
+        rest += [M, v]
+    for v, name, none in ((lower, "lower", -np.inf),
+                          (upper, "upper", np.inf)):
+        v = check.plain_array(none if v is None else v, name)
+        if (v.dtype.kind not in "biuf" or v.shape not in ((), (n,))
+                or np.isnan(v).any() or (v == -none).any()):
+            raise ValueError(f"{name} must be a number or {none}, or {n} "
+                             "of them, one for each variable")
+        rest.append(np.array(np.broadcast_to(v, n), dtype=float))
+    return _Programme(P, factor, q, *rest)
 
 
-# %% [27] Fine print
-class _Units(NamedTuple):
-    """Powers of two: variables, objective, rows of A and of C."""
-
-    x: np.ndarray
-    objective: int
-    A: np.ndarray
-    C: np.ndarray
+# %% [17] Fine print
+# Powers of two: variables, objective, rows of A and of C.
+_Units = namedtuple("_Units", "x objective A C")
 
 
-def _finite(v, otherwise=0.0):
-    return np.where(np.isfinite(v), v, otherwise)
-
-
-def _balanced(h, G):
-    """Exponents of variables and rows that bring the entries near one."""
-    h = h - _finite(h.max())
-    x, r = np.zeros(len(h)), -_finite(G.max(axis=1, initial=-np.inf))
-    for _ in range(20):
-        top = (G + r[:, None]).max(axis=0, initial=-np.inf) + x
-        x = x - _finite(np.maximum(h + x, top / 2))
-        r = r - _finite((G + x).max(axis=1, initial=-np.inf) + r) / 2
-    return np.round(x).astype(int), np.round(r).astype(int)
+def _scaled(program, units):
+    """The programme in these units; absurdly far bounds are infinite."""
+    P, F, q, A, b, C, c, *bounds = program
+    x, t, r_A, r_C = units
+    bounds = [np.ldexp(v, -x) for v in bounds]
+    return _Programme(
+        None if P is None else np.ldexp(P, x + x[:, None] - t),
+        None if F is None else np.ldexp(F, x[:, None] - t // 2),
+        np.ldexp(q, x - t), np.ldexp(A, x + r_A[:, None]),
+        np.ldexp(b, r_A), np.ldexp(C, x + r_C[:, None]), np.ldexp(c, r_C),
+        *(np.where(np.abs(v) < 1e60, v, np.copysign(np.inf, v))
+          for v in bounds))
 
 
 def _units(program):
-    def size(v):
-        return np.log2(np.abs(v))
+    """Units that bring the numbers near one."""
+    def top(v, axis=None):              # minus infinity: no entry
+        return np.max(v, axis=axis, initial=-np.inf)
 
-    h = (size(program.F).max(axis=1) if program.P is None
-         else size(program.P.diagonal()) / 2)
-    x, r = _balanced(h, size(np.vstack([program.A, program.C])))
-    e_P, e_q = 2 * (h + x).max(), (size(program.q) + x).max()
-    bounds = np.concatenate([program.lower, program.upper])
-    near = np.maximum(np.maximum(program.lower, -program.upper), 0.0)
-    right = np.concatenate([program.b, program.c])
-    least = max((size(near) - x).max(), (size(right) + r).max(
-        initial=-np.inf))
-    far = (size(bounds) - np.tile(x, 2))[np.isfinite(bounds)
-                                         & (bounds != 0)]
-    typical = min(_finite(e_q - e_P, np.inf),
+    def some(v, otherwise=0.0):
+        return np.where(np.isfinite(v), v, otherwise)
+
+    P, F, q, A, b, C, c, lower, upper = program
+    h, G, e_q, e_b, near, far = (np.log2(np.abs(v)) for v in (
+        np.sqrt(P.diagonal()) if F is None else np.abs(F).max(axis=1),
+        np.vstack([A, C]), q, np.append(b, c),
+        np.maximum(np.maximum(lower, -upper), 0.0),
+        np.append(lower, upper)))
+    x, r = np.zeros(len(q)), -some(top(G, 1))
+    for _ in range(20):                 # rows and columns in turn
+        column = top(G + r[:, None], 0) + x
+        x = x - some(np.maximum(h - some(top(h)) + x, column / 2))
+        r = r - some(top(G + x, 1) + r) / 2
+    x, r, p = np.round(x).astype(int), np.round(r).astype(int), len(b)
+    e_P, e_q = 2 * top(h + x), top(e_q + x)
+    least = max(top(near - x), top(e_b + r))
+    far = far - np.tile(x, 2)
+    far = far[np.isfinite(far)]
+    typical = min(some(e_q - e_P, np.inf),
                   np.median(far) if len(far) else np.inf)
-    s = int(_finite(max(least, _finite(typical, -np.inf))))
-    t = int(_finite(max(e_P + 2 * s, e_q + s)))
-    p = len(program.b)
+    s = int(some(max(least, some(typical, -np.inf))))
+    t = int(some(max(e_P + 2 * s, e_q + s)))
     return _Units(x + s, t + t % 2, r[:p] - s, r[p:] - s)
 
 
-# %% [28] Fine print
-def _reachable(bound):
-    """Bounds that are astronomically far away count as infinite."""
-    return np.where(np.abs(bound) < 1e60, bound, np.copysign(np.inf, bound))
+# %% [18] Fine print
+def _answer(program, u, status, x, y=None, lam=None, z=None, w=None, *,
+            left=None, direction=None, margin=0.0, **more):
+    """The record, in the units of the caller."""
+    P, F, q, A, b, C, c, lower, upper = program
+    r_p, r_c = A @ x - b, C @ x - c
+    k, size, objective, gap, worst = u.objective, 1.0, np.inf, np.inf, 0.0
+    if status in ("optimal", "not decided"):
+        Px = F @ (F.T @ x) if P is None else P @ x
+        r = Px + q + A.T @ y + C.T @ lam
+        z = np.where(np.isfinite(lower), np.maximum(r, 0.0), 0.0)
+        w = np.where(np.isfinite(upper), np.maximum(-r, 0.0), 0.0)
+        left = r - z + w
+        products = np.concatenate([z * np.where(z > 0, x - lower, 0.0),
+                                   w * np.where(w > 0, upper - x, 0.0),
+                                   -lam * r_c])
+        objective, worst = x @ Px / 2 + q @ x, np.abs(products).max()
+        gap = products.sum() + left @ x - r_p @ y
+    elif status == "infeasible":        # a proof may have any length
+        k = 1 - max(int((np.frexp(v)[1] + e)[v != 0].max(initial=-9999))
+                    for v, e in ((y, u.A), (lam, u.C),
+                                 (np.maximum(z, w), -u.x)))
+    else:
+        g = int((np.frexp(direction)[1] + u.x)[direction != 0].max())
+        direction, k, objective = np.ldexp(direction, u.x - g), k - g, -gap
+        size = np.abs(direction).max()
+        direction = direction / size
+        y, lam, z, w = 0 * b, 0 * c, 0 * x, 0 * x
 
+    def here(v, exponent=0):
+        return np.ldexp(v, k + exponent) / size
 
-def _in_units(program, u):
-    P, F = program.P, program.F
-    return _Program(
-        None if P is None else np.ldexp(
-            P, u.x + u.x[:, None] - u.objective),
-        None if F is None else np.ldexp(F, u.x[:, None] - u.objective // 2),
-        np.ldexp(program.q, u.x - u.objective),
-        np.ldexp(program.A, u.x + u.A[:, None]), np.ldexp(program.b, u.A),
-        np.ldexp(program.C, u.x + u.C[:, None]), np.ldexp(program.c, u.C),
-        _reachable(np.ldexp(program.lower, -u.x)),
-        _reachable(np.ldexp(program.upper, -u.x)))
-
-
-def _translated(found, u, sizes):
-    """The vectors of the answer in the units of the caller."""
-    powers = dict(y=u.A, lam=u.C, at_lower=-u.x, at_upper=-u.x, left=-u.x)
-    k, top, d = u.objective, 1.0, found.get("direction")
-    if found["status"] == "infeasible":     # a proof may have any length
-        k = 1 - max(int((np.frexp(found[name])[1] + power)[
-            found[name] != 0].max(initial=-9999))
-            for name, power in powers.items() if name in found)
-    if d is not None:
-        g = int((np.frexp(d)[1] + u.x)[d != 0].max())
-        d, k = np.ldexp(d, u.x - g), k - g
-        d, top = d / _top(d), _top(d)
-    return dict({name: np.ldexp(found.get(name, np.zeros(size)), k + powers[
-        name]) / top for name, size in sizes.items()}, direction=d,
-        scale=lambda value: float(np.ldexp(value, k) / top))
-
-
-# %% [29] Fine print
-def _answer(program, found, u):
-    """The record."""
-    n, status = len(u.x), found["status"]
-    here = _translated(found, u, dict(
-        y=len(u.A), lam=len(u.C), at_lower=n, at_upper=n, left=n))
-    scale, x = here.pop("scale"), found["x"]
-    worst = -np.inf if status == "unbounded" else np.inf
     answer = QPSolution(
-        status=status, x=np.ldexp(x, u.x), equality=here["y"],
-        at_lower=here["at_lower"], at_upper=here["at_upper"],
-        objective=scale(found.get("objective", worst)),
-        gap=scale(found.get("gap", np.inf)),
-        stationarity=float(_top(here["left"])),
-        primal_residual=float(_top(
-            np.ldexp(program.A @ x - program.b, -u.A),
-            np.ldexp(np.maximum(program.C @ x - program.c, 0.0), -u.C))),
-        complementarity=scale(found.get("complementarity", 0.0)),
-        iterations=found.get("iterations", 0),
-        direction=here.pop("direction"),
-        margin=scale(found.get("margin", 0.0)), inequality=here["lam"],
-        reason=found.get("reason", ""))
-    numbers = np.concatenate([answer.x, *here.values(), [answer.margin],
-                              [answer.objective] * (status == "optimal")])
-    if not np.isfinite(numbers).all():
+        status, np.ldexp(x, u.x), here(y, u.A), here(z, -u.x),
+        here(w, -u.x), float(here(objective)), float(here(gap)),
+        float(np.abs(here(left, -u.x)).max()),
+        float(max(np.abs(np.ldexp(r_p, -u.A)).max(initial=0.0),
+                  np.ldexp(r_c, -u.C).max(initial=0.0))),
+        float(here(worst)), direction=direction,
+        margin=float(here(margin)), inequality=here(lam, u.C), **more)
+    if not np.isfinite(np.hstack([
+            answer.x, answer.equality, answer.inequality, answer.at_lower,
+            answer.at_upper, answer.margin,
+            answer.objective if status == "optimal" else 0.0])).all():
         raise ValueError("q, b and the bounds must be of a size such that "
                          "the solution does not overflow")
     return answer
 
 
-# %% [30] The solver
+# %% [19] The solver
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
              c=None, factor=None) -> QPSolution:
     """Solve a convex quadratic programme (:prf:ref:`thm-qp-trichotomy`).
@@ -1042,19 +717,12 @@ def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
     P : (n, n) array or None
         Symmetric and positive semidefinite up to rounding, maybe zero.
     q : (n,) array
-    A : (p, n) or (n,) array, optional
+    A, b : (p, n) and (p,) array, or (n,) array and float, optional
         Equations; the rows may be dependent.
-    b : (p,) array or float, optional
-        Right sides of the equations.
-    lower : (n,) array or float, optional
-        Lower bounds, by default minus infinity.
-    upper : (n,) array or float, optional
-        Upper bounds, by default infinity. Variables with equal bounds
-        are fixed.
-    C : (m, n) or (n,) array, optional
+    lower, upper : (n,) array or float, optional
+        Bounds, by default infinite. Where they are equal, x is fixed.
+    C, c : (m, n) and (m,) array, or (n,) array and float, optional
         Inequalities.
-    c : (m,) array or float, optional
-        Right sides of the inequalities.
     factor : (n, r) array, optional
         F with P = FF', in place of P. If every variable has a bound, a
         step then costs of the order of n r² instead of n³ operations.
@@ -1076,21 +744,38 @@ def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
     >>> print(found.status, found.x.round(6), found.equality.round(6))
     optimal [0. 1.] [2.]
     """
-    program = _checked(P, q, A, b, C, c, lower, upper, factor)
+    given = _checked(P, q, A, b, C, c, lower, upper, factor)
     with np.errstate(all="ignore"):
-        units = _units(program)
-        scaled = _in_units(program, units)
-        found = _solve(scaled)
-        if found["status"] == "unbounded" and not all(
-                np.array_equal(np.isinf(old), np.isinf(new)) for old, new in
-                ((program.lower, scaled.lower),
-                 (program.upper, scaled.upper))):
+        units = _units(given)
+        program = _scaled(given, units)
+        P, F, q, A, b, C, c, lower, upper = program
+        i, none = np.argmax(lower - upper), 0 * q
+        if lower[i] > upper[i]:
+            e = np.eye(len(q))[i]
+            return _answer(program, units, "infeasible", np.clip(
+                none, upper, lower), 0 * b, 0 * c, e, e, left=none,
+                margin=lower[i] - upper[i], iterations=0)
+        x, y, lam, error, count = _optimum(program)
+        good = error < 1e-7 and (not _hidden(program, x, y, lam)
+                                 or error == 0 and _semidefinite(P))
+        small = len(q) + len(b) + 2 * len(c) <= _SMALL
+        proof = None
+        if not good or (error and small):
+            proof = _no_solution(program)
+        if proof is None and good and (error < 4 * _EPS or not small):
+            proof = dict(status="optimal")
+        proof = proof or dict(status="not decided", reason=(
+            f"the relative error of the best point is {error:.0e}, and no "
+            "proof that there is no solution holds exactly"))
+        if proof["status"] in ("optimal", "not decided"):
+            return _answer(program, units, x=x, y=y, lam=lam,
+                           iterations=count, **proof)
+        back = _scaled(program, _Units(*(-u for u in units)))
+        if not all(map(np.array_equal, back[:-2], given[:-2])):
+            raise ValueError("P, q, A, b, C and c must not span more "
+                             "orders of magnitude than a float has")
+        if proof["status"] == "unbounded" and not np.array_equal(
+                np.isinf(given[-2:]), np.isinf(program[-2:])):
             raise ValueError("lower and upper must be of the size of the "
                              "other numbers, or infinite")
-        if found["status"] in ("infeasible", "unbounded"):
-            back = _in_units(scaled, _Units(
-                -units.x, -units.objective, -units.A, -units.C))
-            if not all(map(np.array_equal, back[:-2], program[:-2])):
-                raise ValueError("P, q, A, b, C and c must not span more "
-                                 "orders of magnitude than a float has")
-        return _answer(scaled, found, units)
+        return _answer(program, units, iterations=0, **proof)

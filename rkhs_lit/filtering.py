@@ -4,10 +4,9 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fe3080371c1bc3dc
+# Cells: 4ac4b58bc352f8f5
 
 # %% [1] Filtering: Bayes' rule, again and again
-import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
@@ -16,260 +15,56 @@ from scipy.linalg import cho_solve
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
-from rkhs_lit.bayes_rule import (METHODS, _called, _coordinates,
-                                 _is_prior, _low_rank,
-                                 _posterior_weights)
-from rkhs_lit.bochner import _take
-from rkhs_lit.conditional_embedding import _bounded, _reworded, _table
-from rkhs_lit.cross_covariance import (_named_space, _one_kind, _points,
-                                       _power)
-from rkhs_lit.kernels import TILE, Gaussian, Kernel, Pairs
+from rkhs_lit.bayes_rule import METHODS, Coordinates, posterior_weights
+from rkhs_lit.conditional_embedding import one_point, values_at
+from rkhs_lit.kernels import TILE, Gaussian, Kernel
 from rkhs_lit.mean_embedding import GaussianEmbedding
-from rkhs_lit.moore_aronszajn import RKHSFunction, _joined
-from rkhs_lit.pca import _modes
+from rkhs_lit.moore_aronszajn import Features, RKHSFunction
+from rkhs_lit.pca import modes
 from rkhs_lit.ridge import ridge_factor
 
 
 # %% [2] The mass must be watched
-_NET, _FAINT = 0.1, 1e-8
-
-
-def _unit(w):
+def unit_mass(w) -> np.ndarray:
     """Weights divided by their sum, or by a tenth of the sum of their
     absolute values where that is more (:prf:ref:`def-filter-mass`)."""
     w = w / (np.abs(w).max() or 1.0)
-    return w / (max(w.sum(), _NET * np.abs(w).sum()) or 1.0)
+    return w / (max(w.sum(), np.abs(w).sum() / 10) or 1.0)
 
 
-# %% [3] The mass must be watched
-def _transitions(k, l, states, observations, next_states):
-    """States, observations and successors, checked; and all states."""
-    for name, kernel in ("k", k), ("l", l):
-        _named_space(kernel, name)
-    X = _points(k, states, "states")
-    Y = _points(l, observations, "observations")
-    if len(X) != len(Y):
-        raise ValueError("observations must be as many as states "
-                         f"({len(X)}), got {len(Y)}")
-    if next_states is None:
-        if len(X) < 2:
-            raise ValueError("states must be a trajectory of at least two "
-                             "points")
-        return (_points(k, X[:-1], "states"),
-                _points(l, Y[:-1], "observations"),
-                _points(k, X[1:], "states"), X)
-    Z = _points(k, next_states, "next_states")
-    if len(Z) != len(X):
-        raise ValueError("next_states must be as many as states "
-                         f"({len(X)}), got {len(Z)}")
-    _one_kind(k, X, Z, "states and next_states")
-    return X, Y, Z, _joined(X, Z)
+# %% [3] Fine print
+def _recording(k, l, states, observations, next_states):
+    """The maps of states, successors, observations and all states."""
+    Phi = Features(k, states, "states", "k")
+    Psi = Features(l, observations, "observations", "l")
+    Phi_next = Phi if next_states is None else Features(
+        k, next_states, "next_states", "k")
+    for other in (Psi, Phi_next):
+        if len(other) != len(Phi):
+            raise ValueError(f"{other.name} must be as many as states "
+                             f"({len(Phi)}), got {len(other)}")
+    if next_states is not None:
+        return Phi, Phi_next, Psi, Phi.joined(Phi_next)
+    if len(Phi) < 2:
+        raise ValueError("states must be a trajectory of at least two")
+    return Phi[:-1], Phi[1:], Psi[:-1], Phi
 
 
-# %% [4] The mass must be watched
-def _features(k, l, trajectory, Y, tol, max_rank):
-    """Features of the recording, and the maps that give them."""
-    parts = []
-    for name, kernel, points in ("k", k, trajectory), ("l", l, Y):
-        factor, features = _called(name, lambda: _low_rank(
-            kernel, points, tol, max_rank))
-        if factor.shape[1] == 0:
-            raise ValueError(f"{name} must not be zero at all points")
-        parts += factor, features
-    return parts
+def _regularised(F, F_next, G, lam, eps):
+    """What depends on λ: the matrices F U⁻¹ and G (G'G + nλI)⁻¹ from
+    coordinates to weights, and M (:prf:ref:`prop-filter-coordinates`)."""
+    lam, eps = check.positive(lam, "lam"), check.positive(eps, "eps")
+    shift = check.positive(len(F) * lam, "n lam")
+    prior, start = (check.frozen(cho_solve(ridge_factor(
+        E.T @ E, shift, "n lam", name), E.T).T)
+        for E, name in ((F, "k"), (G, "l")))
+    return dict(lam=lam, eps=eps, prior=prior, start=start,
+                M=check.frozen(F_next.T @ prior))
 
 
-def _solver(name, E, shift):
-    """E (E'E + shift I)⁻¹, from coordinates to weights."""
-    return _called(name, lambda: cho_solve(ridge_factor(
-        E.T @ E, shift, "n lam"), E.T).T)
-
-
-# %% [5] The mass must be watched
-class _Embeddings:
-    def _regularise(self, lam, eps):
-        lam = check.positive(lam, "lam")
-        eps = check.positive(eps, "eps")
-        prior, start = (_solver(name, E, len(E) * float(lam))
-                        for name, E in (("k", self._F), ("l", self._G)))
-        self._set(lam=float(lam), eps=float(eps), _prior=prior,
-                  _start=start, _M=self._F_next.T @ prior)
-
-    def _set(self, **values):
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    def _theta(self, f, name):
-        """The coordinates of an embedding."""
-        with (_reworded("^prior", name), _reworded("points Y", "states"),
-              np.errstate(over="ignore", invalid="ignore")):
-            _is_prior(f, self.k)
-            points = getattr(f, "points", None)
-            if points is self.states:
-                theta = self._F.T @ f.weights
-            elif points is self.next_states:
-                theta = self._F_next.T @ f.weights
-            else:
-                theta = _coordinates(f, self._state_map)
-        if not np.isfinite(theta).all():
-            raise ValueError(f"{name} must have smaller weights")
-        return theta
-
-    def _mass_one(self, w):
-        return _unit(w) if self.normalise else w
-
-    def _usable(self, w):
-        w = w / (np.abs(w).max() or 1.0)
-        values = self._F @ (self._F.T @ w)
-        rounding = _FAINT * (np.abs(w) @ self._sizes) * self._sizes
-        return bool((values > rounding).any())
-
-
-# %% [6] The mass must be watched
-class _Recursion(_Embeddings):
-    def _weights(self, phi, seen, theta):
-        """The weights after an observation with features phi, and how
-        they were found; theta are the coordinates of the prediction,
-        None at the start (:prf:ref:`alg-kernel-filter`)."""
-        n, roads = len(self._F), []
-        if theta is not None:
-            w = self._mass_one(self._prior @ theta)
-            if seen:
-                roads.append(("posterior", lambda: _posterior_weights(
-                    self._G, w, phi, self.eps, self.method)))
-            roads.append(("prediction", lambda: w))
-        if seen:
-            roads.append(("start" if theta is None else "restart",
-                          lambda: self._start @ phi))
-        roads.append(("training", lambda: np.full(n, 1 / n)))
-        for note, compute in roads:
-            alpha = compute()
-            if self._usable(alpha):
-                break
-        return self._mass_one(alpha), note
-
-    def _seen(self, T, name):
-        """Features of observations, and whether they can be seen."""
-        try:
-            phi, diagonal = self._observation_map(T), self.l.diag(T)
-        except ValueError as error:
-            self.l._prepare(T, name)             # says what T must be
-            raise ValueError(f"{name} does not suit the observations: "
-                             f"{error}") from None
-        return phi, np.abs(phi).max(axis=1) > _FAINT * np.sqrt(
-            np.maximum(diagonal, 0.0))
-
-    def _observe(self, y, theta):
-        one = isinstance(y, Pairs) and len(y) == 1
-        phi, seen = self._seen(y if one else [y], "y")
-        return self._weights(phi[0], seen[0], theta)[0]
-
-
-# %% [7] From an embedding to a point
-def _estimates(f, W):
-    """A point for each row of weights of the filter f."""
-    best = np.argmax((W @ f._F) @ f._F.T, axis=1)
-    if f.estimate == "state":
-        return _points(f.k, _take(f.states, best), "states")
-    X = f._vectors
-    if f.estimate == "mean":
-        found = np.array([_mean(w, X, b) for w, b in zip(W, best)])
-    else:
-        found = np.vstack([_climb(f.k, X, W[t:t + TILE], best[t:t + TILE])
-                           for t in range(0, len(W), TILE)])
-    return check.frozen(found[:, 0] if np.ndim(f.states) == 1 else found)
-
-
-def _mean(w, X, best):
-    w = w / (np.abs(w).max() or 1.0)
-    if w.sum() < _NET * np.abs(w).sum():
-        w = np.maximum(w, 0.0)
-    return w @ X / w.sum() if w.any() else X[best]
-
-
-def _climb(k, X, W, best):
-    """Pre-images for the rows of W, many at once, from these states."""
-    try:
-        return _modes(k, X, W, X[best], 1e-6, 10_000, "W")
-    except ValueError:            # one is nowhere positive, or too slow
-        if len(W) == 1:
-            return X[best]
-        return np.vstack([_climb(k, X, W[t:t + 1], best[t:t + 1])
-                          for t in range(len(W))])
-
-
-# %% [8] From an embedding to a point
-def _estimator(k, states, name):
-    """The name of the estimate, and the states as vectors."""
-    if name not in ("auto", "preimage", "mean", "state"):
-        raise ValueError("estimate must be 'auto', 'preimage', 'mean' or "
-                         f"'state', got {name!r}")
-    gaussian = isinstance(k, Gaussian)
-    if name == "preimage" and not gaussian:
-        raise ValueError("estimate must not be 'preimage' for a kernel k "
-                         f"that is not Gaussian, {k}")
-    if name == "auto":
-        name = "preimage" if gaussian else "state"
-    if name == "state":
-        return name, None
-    try:
-        return name, as_points(states, "states")
-    except ValueError:
-        raise ValueError("estimate must be 'state' for states that are not "
-                         "vectors") from None
-
-
-# %% [9] The filter
+# %% [4] The filter
 @dataclass(frozen=True, eq=False, repr=False)
-class _Trained(_Recursion):
-    k: Kernel
-    l: Kernel
-    states: Sequence
-    observations: Sequence
-    lam: float
-    eps: float
-    _: KW_ONLY
-    next_states: Sequence | None = None
-    method: str = "squared"
-    estimate: str = "auto"
-    normalise: bool = True
-    tol: float = 1e-10
-    max_rank: int | None = None
-
-    def __post_init__(self):
-        X, Y, Z, trajectory = _transitions(
-            self.k, self.l, self.states, self.observations,
-            self.next_states)
-        check.choice(self.method, "method", METHODS)
-        name, vectors = _estimator(self.k, X, self.estimate)
-        if not isinstance(self.normalise, (bool, np.bool_)):
-            raise ValueError("normalise must be True or False, got "
-                             f"{self.normalise!r}")
-        F, state_map, G, observation_map = _features(
-            self.k, self.l, trajectory, Y, self.tol, self.max_rank)
-        self._set(states=X, observations=Y, next_states=Z, estimate=name,
-                  _vectors=vectors, _F=F[:len(X)], _F_next=F[-len(X):],
-                  _G=G, _state_map=state_map,
-                  _observation_map=observation_map,
-                  _sizes=np.sqrt(np.maximum(self.k.diag(X), 0.0)))
-        self._regularise(self.lam, self.eps)
-
-    def __repr__(self):
-        return (f"{type(self).__name__}({self.k}, {self.l}, "
-                f"n={len(self.states)}, lam={self.lam:.6g}, "
-                f"eps={self.eps:.6g})")
-
-    def _embedding(self, w):
-        return RKHSFunction(self.k, self.states, w)
-
-    def _after(self, previous):
-        return None if previous is None else (
-            self._M @ self._theta(previous, "previous"))
-
-
-# %% [10] The filter
-@dataclass(frozen=True, eq=False, repr=False)
-class KernelBayesFilter(_Trained):
+class KernelBayesFilter(check.Record):
     """The kernel Bayes filter: hidden states from observations, learnt
     from a recording of both (:prf:ref:`thm-filter-recursion`).
 
@@ -309,58 +104,156 @@ class KernelBayesFilter(_Trained):
     ('on', 'off', 'on')
     """
 
+    k: Kernel
+    l: Kernel
+    states: Sequence
+    observations: Sequence
+    lam: float
+    eps: float
+    _: KW_ONLY
+    next_states: Sequence | None = None
+    method: str = "squared"
+    estimate: str = "auto"
+    normalise: bool = True
+    tol: float = 1e-10
+    max_rank: int | None = None
+
+    def __post_init__(self):
+        Phi, Phi_next, Psi, trajectory = _recording(
+            self.k, self.l, self.states, self.observations,
+            self.next_states)
+        check.choice(self.method, "method", METHODS)
+        check.flag(self.normalise, "normalise")
+        estimate, gaussian = self.estimate, isinstance(self.k, Gaussian)
+        check.choice(estimate, "estimate", ("auto", "mean", "state") + (
+            "preimage",) * gaussian)
+        if estimate == "auto":
+            estimate = "preimage" if gaussian else "state"
+        vectors = Phi.seen if gaussian else None
+        if estimate == "mean":
+            vectors = as_points(Phi.points, "states")
+        phi = Coordinates(trajectory, self.tol, self.max_rank)
+        gamma = Coordinates(Psi, self.tol, self.max_rank)
+        n, G = len(Phi), gamma.G
+        F, F_next = phi.G[:n], phi.G[-n:]
+        vars(self).update(
+            states=Phi.points, observations=Psi.points, Phi=Phi,
+            next_states=Phi_next.points, Phi_next=Phi_next, phi=phi,
+            gamma=gamma, F=F, F_next=F_next, G=G, estimate=estimate,
+            vectors=vectors, sizes=np.sqrt(Phi.diag()),
+            mass=unit_mass if self.normalise else np.asarray,
+            **_regularised(F, F_next, G, self.lam, self.eps))
+
+    def __repr__(self):
+        return (f"KernelBayesFilter({self.k}, {self.l}, n={len(self.Phi)}, "
+                f"lam={self.lam:.6g}, eps={self.eps:.6g})")
+
     def predict(self, f: RKHSFunction | GaussianEmbedding) -> RKHSFunction:
         """The embedding of the next state, from that of a state."""
-        beta = self._prior @ self._theta(f, "f")
-        return RKHSFunction(self.k, self.next_states, self._mass_one(beta))
+        theta = self.phi.of(f, "f")
+        return self.Phi_next @ self.mass(self.prior @ theta)
 
     def update(self, y, prior: RKHSFunction | GaussianEmbedding
                ) -> RKHSFunction:
         """The embedding of a state, from the embedding of its prior
         distribution and an observation y of it."""
-        return self._embedding(self._observe(y, self._theta(prior,
-                                                            "prior")))
+        theta = self.phi.of(prior, "prior")
+        return self.Phi @ self._run(one_point(self.l, y, "y", "l"),
+                                    theta)[0][0]
 
     def step(self, y, previous: RKHSFunction | GaussianEmbedding | None
              = None) -> RKHSFunction:
         """The embedding of a state, from an observation y of it and the
         embedding of the state before, if there was one."""
-        return self._embedding(self._observe(y, self._after(previous)))
+        theta = None if previous is None else self.M @ self.phi.of(
+            previous, "previous")
+        return self.Phi @ self._run(one_point(self.l, y, "y", "l"),
+                                    theta)[0][0]
 
     def filter(self, ys, previous: RKHSFunction | GaussianEmbedding | None
                = None) -> "Filtered":
         """The embeddings and estimates for a sequence of observations,
         the first of which follows on `previous`, if that is given."""
-        theta, W, notes = self._after(previous), [], []
-        for phi, seen in zip(*self._seen(as_sequence(ys, "ys"), "ys")):
-            w, note = self._weights(phi, seen, theta)
-            theta = self._M @ (self._F.T @ w)
-            W.append(w)
+        theta = None if previous is None else self.M @ self.phi.of(
+            previous, "previous")
+        W, notes = self._run(Features(self.l, ys, "ys", "l"), theta)
+        return Filtered(self.k, self.states, W, self.locate(W), notes)
+
+    def _run(self, at_ys, theta):
+        """The weights of the embeddings after each of the observations,
+        and notes; θ⁻ are the coordinates of the first prediction."""
+        gammas, W, notes = self.gamma(at_ys), [], []
+        seen = np.abs(gammas).max(axis=1) > 1e-8 * np.sqrt(at_ys.diag())
+        for gamma, visible in zip(gammas, seen):
+            alpha, note = self._posterior(gamma, visible, theta)
+            theta = self.M @ (self.F.T @ alpha)
+            W.append(alpha)
             notes.append(note)
-        W = np.array(W)
-        return Filtered(self.k, self.states, W, _estimates(self, W),
-                        tuple(notes))
+        return np.array(W), tuple(notes)
+
+    def _posterior(self, gamma, seen, theta):
+        """The weights α⁺ after an observation with the coordinates γ, and
+        how they were found (:prf:ref:`alg-kernel-filter`); without θ⁻ at
+        the start."""
+        n, first = len(self.F), theta is None
+        w = None if first else self.mass(self.prior @ theta)
+        for note, possible, weights in (
+                ("posterior", seen and not first, lambda: posterior_weights(
+                    self.G, w, gamma, self.eps, self.method)),
+                ("prediction", not first, lambda: w),
+                ("start" if first else "restart", seen,
+                 lambda: self.start @ gamma),
+                ("training", True, lambda: np.full(n, 1 / n))):
+            if not possible:
+                continue
+            alpha = weights()
+            u = alpha / (np.abs(alpha).max() or 1.0)
+            rounding = 1e-8 * (np.abs(u) @ self.sizes) * self.sizes
+            if (self.F @ (self.F.T @ u) > rounding).any():       # usable
+                break
+        return self.mass(alpha), note
+
+    def locate(self, W) -> Sequence:
+        """A point for each row of W, the weights of an embedding at the
+        states, in the way that `estimate` says."""
+        W, X = check.real_array(W, "W", 2), self.vectors
+        if W.shape[1] != len(self.F):
+            raise ValueError("W must have a weight for each of "
+                             f"{len(self.F)} states, got shape {W.shape}")
+        best = np.argmax((W @ self.F) @ self.F.T, axis=1)
+        if self.estimate == "state":
+            return self.Phi[best].points
+        if self.estimate == "mean":
+            U = np.array([*map(unit_mass, W)])
+            cancel = U.sum(axis=1) < np.abs(U).sum(axis=1) / 10
+            for j in np.flatnonzero(cancel):
+                U[j] = unit_mass(np.maximum(U[j], 0.0))
+            found = np.where(U.any(axis=1)[:, None], U @ X, X[best])
+        else:
+            tiles = [slice(t, t + TILE) for t in range(0, len(W), TILE)]
+            found = np.concatenate([modes(self.Phi, W[i], X[best[i]])[0]
+                                    for i in tiles])
+        return found[:, 0] if np.ndim(self.states) == 1 else found
 
     def retune(self, lam: float, eps: float) -> "KernelBayesFilter":
         """The same filter with other regularisers; the features are
         not computed again."""
-        other = copy.copy(self)
-        other._regularise(lam, eps)
+        other = object.__new__(KernelBayesFilter)
+        vars(other).update(vars(self) | _regularised(
+            self.F, self.F_next, self.G, lam, eps))
         return other
 
 
-# %% [11] The filter
+# %% [5] The filter
 @dataclass(frozen=True, eq=False, repr=False)
-class Filtered:
+class Filtered(check.Record):
     """What a `KernelBayesFilter` has made of T observations
     (:prf:ref:`alg-kernel-filter`).
 
     Attributes
     ----------
-    kernel : Kernel
-        On the states.
-    states : sequence of n points
-        Those of the recording.
+    kernel, states : Kernel and sequence of n points
+        Of the recording.
     weights : (T, n) array
         In row t the weights of the embedding at time t.
     estimates : (T, d) or (T,) array, or sequence of T states
@@ -377,7 +270,11 @@ class Filtered:
     notes: tuple[str, ...]
 
     def __post_init__(self):
-        object.__setattr__(self, "weights", check.frozen(self.weights))
+        found = self.estimates
+        found = (check.frozen(found) if isinstance(found, np.ndarray)
+                 else tuple(found) if isinstance(found, list) else found)
+        vars(self).update(weights=check.frozen(self.weights),
+                          estimates=found)
 
     def __repr__(self):
         T, n = self.weights.shape
@@ -386,28 +283,26 @@ class Filtered:
     @property
     def embeddings(self) -> tuple[RKHSFunction, ...]:
         """The embeddings of the hidden states, as functions."""
-        return tuple(RKHSFunction(self.kernel, self.states, w)
-                     for w in self.weights)
+        Phi = Features(self.kernel, self.states, "states")
+        return tuple(Phi @ w for w in self.weights)
 
     def expectation(self, g) -> np.ndarray:
         """Estimates Σ w_i g(x_i) of the expectation of g at each time,
-        for g a function of the space, any function that takes the
-        states and returns n numbers (or n rows), or these numbers."""
-        return self.weights @ _table(g, self.kernel, self.states)
+        with g as for `ConditionalEmbedding.expectation`."""
+        Phi = Features(self.kernel, self.states, "states")
+        return self.weights @ values_at(g, Phi)
 
 
-# %% [12] Choosing the parameters
+# %% [6] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
-class FilterValidation:
+class FilterValidation(check.Record):
     """The choice of `validate_filter` (:prf:ref:`def-filter-validation`).
 
     Attributes
     ----------
     filter : KernelBayesFilter
         The best one, trained on the whole trajectory.
-    kernels : tuple of p pairs (k, l)
-    lams : (q,) array
-    epsilons : (r,) array
+    kernels, lams, epsilons : p pairs (k, l), (q,) and (r,) arrays
         What was tried.
     errors : (p, q, r) array
         The validation error for each pair of kernels, λ and ε.
@@ -423,51 +318,14 @@ class FilterValidation:
     best: tuple[int, int, int]
 
     def __post_init__(self):
-        object.__setattr__(self, "errors", check.frozen(self.errors))
+        vars(self).update(errors=check.frozen(self.errors))
 
     def __repr__(self):
         return (f"FilterValidation({self.filter}, "
                 f"error={self.errors[self.best]:.6g})")
 
 
-# %% [13] Choosing the parameters
-def _held_out(states, observations, held_out):
-    X, Y = as_points(states, "states"), as_sequence(observations,
-                                                    "observations")
-    X = X[:, 0] if np.ndim(states) == 1 else X
-    if len(X) != len(Y):
-        raise ValueError("observations must be as many as states "
-                         f"({len(X)}), got {len(Y)}")
-    cut = len(X) - check.whole(held_out, "held_out", 1)
-    if cut < 2:
-        raise ValueError("held_out must leave at least two of "
-                         f"{len(X)} states for training, got {held_out}")
-    return X, Y, cut
-
-
-def _kernel_pairs(kernels):
-    pairs = list(as_sequence(kernels, "kernels"))
-    for pair in pairs:
-        if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and all(
-                isinstance(kernel, Kernel) for kernel in pair)):
-            raise ValueError("kernels must be a list of pairs (k, l) of "
-                             f"kernels, got {pair!r} in it")
-    return tuple(map(tuple, pairs))
-
-
-def _squared_error(found, truth, unit):
-    gap = (as_points(found, "estimates") / unit
-           - as_points(truth, "states") / unit)
-    return float(np.mean(np.sum(gap**2, axis=1)))
-
-
-def _in_units(errors, unit):
-    with np.errstate(over="ignore"):
-        return _bounded(errors * unit * unit, "states must be smaller: "
-                        "their squared errors overflow")
-
-
-# %% [14] Choosing the parameters
+# %% [7] Choosing the parameters
 def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
                     observations, lams, epsilons, *, held_out: int,
                     method: str = "squared", estimate: str = "auto",
@@ -492,24 +350,38 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     -------
     FilterValidation
     """
-    X, Y, cut = _held_out(states, observations, held_out)
+    X, Y = as_points(states, "states"), as_sequence(observations,
+                                                    "observations")
+    X = X[:, 0] if np.ndim(states) == 1 else X
+    if len(X) != len(Y):
+        raise ValueError("observations must be as many as states "
+                         f"({len(X)}), got {len(Y)}")
+    cut = len(X) - check.whole(held_out, "held_out", 1)
+    if cut < 2:
+        raise ValueError("held_out must leave at least two of "
+                         f"{len(X)} states for training, got {held_out}")
+    for pair in as_sequence(kernels, "kernels"):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError("kernels must be a list of pairs (k, l) of "
+                             f"kernels, got {pair!r} in it")
     lams = check.positives(lams, "lams")
     epsilons = check.positives(epsilons, "epsilons")
-    kernels = _kernel_pairs(kernels)
     options = dict(method=method, estimate=estimate, normalise=normalise,
                    tol=tol, max_rank=max_rank)
     errors = np.empty((len(kernels), len(lams), len(epsilons)))
-    unit = _power(np.abs(X).max()) or 1.0       # so that no square is lost
+    unit = np.abs(X).max() or 1.0               # so that no square is lost
     for p, (k, l) in enumerate(kernels):
         trained = KernelBayesFilter(k, l, X[:cut], Y[:cut], lams[0],
                                     epsilons[0], **options)
         for q, lam in enumerate(lams):
             for r, eps in enumerate(epsilons):
                 found = trained.retune(lam, eps).filter(Y[cut:]).estimates
-                errors[p, q, r] = _squared_error(found, X[cut:], unit)
-    p, q, r = np.unravel_index(errors.argmin(), errors.shape)
+                gaps = (np.asarray(found) - X[cut:]) / unit
+                errors[p, q, r] = np.sum(gaps**2) / len(gaps)
+    p, q, r = map(int, np.unravel_index(errors.argmin(), errors.shape))
     chosen = KernelBayesFilter(*kernels[p], X, Y, lams[q], epsilons[r],
                                **options)
-    return FilterValidation(chosen, kernels, lams, epsilons,
-                            _in_units(errors, unit),
-                            (int(p), int(q), int(r)))
+    with np.errstate(over="ignore"):
+        errors = check.finite(errors * unit * unit, "states")
+    return FilterValidation(chosen, tuple(map(tuple, kernels)), lams,
+                            epsilons, errors, (p, q, r))

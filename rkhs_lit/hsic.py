@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 4532815f0a604b4a
+# Cells: b481b7ec63a8e5cd
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from numbers import Rational
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -23,189 +22,124 @@ from scipy.stats import gamma
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.bochner import pivoted_cholesky
+from rkhs_lit.cross_covariance import is_constant
 from rkhs_lit.kernels import Gaussian, Kernel, reduce_tiles
 from rkhs_lit.mean_embedding import GaussianEmbedding, embedding_distance
-from rkhs_lit.mmd import PermutationTest, permutation_pvalue
+from rkhs_lit.mmd import PermutationTest, moved, permutation_pvalue
 from rkhs_lit.moore_aronszajn import Features, paired
 from rkhs_lit.pca import centre
 
 
 # %% [2] The biased estimate
-class _Sums(NamedTuple):
-    """What one pass over two Gram matrices leaves."""
-
-    unit: float               # of K times that of L
-    K1: np.ndarray            # row sums
-    L1: np.ndarray
-    K0: np.ndarray            # diagonals
-    L0: np.ndarray
-    KL: float                 # the sum of K_ij L_ij
-    KK: float = 0.0           # the sum of K_ij²
-    LL: float = 0.0
-
-
-def _v_statistic(s):
-    """(S - 2 T / n + U / n²) / n², in which S, T and U are the sums of
-    A_b, B_b and D_b (:prf:ref:`thm-hsic-biased`)."""
-    n, S, T, U = len(s.K1), s.KL, s.K1 @ s.L1, s.K1.sum() * s.L1.sum()
-    return (S - 2 * T / n + U / n**2) / n**2
-
-
-# %% [3] The biased estimate
 def hsic_biased(K, L) -> float | Fraction:
-    """The estimate tr(K H L H) / n² of HSIC from two Gram matrices
-    (:prf:ref:`thm-hsic-biased`).
+    """The estimate tr(K H L H) / n² of HSIC from two Gram matrices, not
+    negative (:prf:ref:`thm-hsic-biased`).
 
     Parameters
     ----------
     K, L : (n, n) arrays
-        Gram matrices of the first and of the second variable. Two
-        arrays of Python integers or fractions (``dtype=object``) are
-        treated exactly.
-
-    Returns
-    -------
-    float
-        The squared Hilbert–Schmidt norm of the empirical
-        cross-covariance operator: not negative. A Fraction if K and L
-        are exact.
+        Two arrays of Python integers or fractions (``dtype=object``) are
+        treated exactly, and the result is a Fraction.
 
     Examples
     --------
-    >>> K = [[1.0, 0.0], [0.0, 1.0]]
-    >>> hsic_biased(K, K)
+    >>> hsic_biased(np.eye(2), np.eye(2))
     0.25
     """
-    s = _gram_sums(K, L, at_least=1)
-    return _estimate(_squared(_v_statistic(s), s), s)
+    K, L, unit = _gram_pair(K, L)
+    n, K1, L1 = len(K), K.sum(axis=1), L.sum(axis=1)
+    S, T, U = np.vdot(K, L), K1 @ L1, K1.sum() * L1.sum()
+    value = (S - 2 * T / n + U / n**2) / n**2
+    return _estimate(value, K, L, unit, square=True)
 
 
-# %% [4] Unbiased, by counting
-def _u_statistic(s):
-    """(S - 2 T / (n-2) + U / ((n-1)(n-2))) / (n (n-3)), without the
-    diagonals (:prf:ref:`thm-hsic-unbiased`)."""
-    n, K1, L1 = len(s.K1), s.K1 - s.K0, s.L1 - s.L0
-    S, T, U = s.KL - s.K0 @ s.L0, K1 @ L1, K1.sum() * L1.sum()
-    return (S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2))) / (n * (n - 3))
-
-
+# %% [3] Unbiased, by counting
 def hsic_unbiased(K, L) -> float | Fraction:
-    """Unbiased estimate of HSIC from two Gram matrices, in O(n²)
+    """Unbiased estimate of HSIC from two Gram matrices, in O(n²): the
+    average over all tuples of distinct indices
     (:prf:ref:`thm-hsic-unbiased`).
+
+    Often negative for independent variables, because its mean is then 0.
 
     Parameters
     ----------
     K, L : (n, n) arrays
-        Gram matrices of at least four pairs; their diagonals are not
-        used. Two arrays of Python integers or fractions
-        (``dtype=object``) are treated exactly.
-
-    Returns
-    -------
-    float
-        The average over all tuples of distinct indices. Often negative
-        for independent variables, because its mean is then 0. A
-        Fraction if K and L are exact.
+        As in `hsic_biased`, n >= 4; their diagonals are not used.
 
     Examples
     --------
-    >>> K = np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1],
-    ...               [0, 0, 1, 0]], dtype=object)
+    >>> K = np.eye(4, dtype=int)[[1, 0, 3, 2]].astype(object)
     >>> hsic_unbiased(K, K)
     Fraction(2, 3)
     """
-    s = _gram_sums(K, L, at_least=4)
-    return _estimate(_u_statistic(s), s)
+    K, L, unit = _gram_pair(K, L, at_least=4)
+    n, K0, L0 = len(K), *(M - np.diag(M.diagonal()) for M in (K, L))
+    K1, L1 = K0.sum(axis=1), L0.sum(axis=1)
+    S, T, U = np.vdot(K0, L0), K1 @ L1, K1.sum() * L1.sum()
+    value = (S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2))) / (n * (n - 3))
+    return _estimate(value, K, L, unit)
+
+
+# %% [4] Fine print
+FEW = slice(32)
+
+
+def _gram_pair(K, L, at_least=1):
+    """Two Gram matrices in units of powers of two, less a constant each,
+    and the product of the units; fractions stay as they are."""
+    exact = all(isinstance(M, np.ndarray) and M.dtype == object and M.size
+                and all(isinstance(v, Rational) for v in M.flat)
+                for M in (K, L))
+    pair, unit, slack = [], 1, 0 if exact else 1e-8
+    for M, name in ((K, "K"), (L, "L")):
+        if exact:
+            M = np.vectorize(Fraction, otypes=[object])(M)
+        else:
+            M = check.real_array(M, name, 2)
+            size = math.frexp(np.abs(M).max())[1]
+            size = 2.0 ** min(max(size, -1000), 1000)
+            M, unit = M / size, unit * size
+        if M.shape != (len(M),) * 2 or np.any(abs(M - M.T) > slack):
+            raise ValueError(f"{name} must be square and symmetric, as a "
+                             f"Gram matrix is, got shape {M.shape}")
+        pair.append(M if exact else M - np.median(M[FEW, FEW]))
+    K, L = pair
+    if len(L) != len(K):
+        raise ValueError(f"L must have the shape of K, {K.shape}, got "
+                         f"{L.shape}")
+    if len(K) < at_least:
+        raise ValueError(f"K must belong to at least {at_least} points, "
+                         f"got {len(K)}")
+    return K, L, unit
 
 
 # %% [5] Fine print
-def _fractions(K):
-    return (isinstance(K, np.ndarray) and K.dtype == object and K.size
-            and all(isinstance(v, Rational) for v in K.flat))
+ROUNDING = 16 * np.finfo(float).eps
 
 
-def _scaled(K, name, exact):
-    """A Gram matrix in units of a power of two, less the mean of its
-    entries, and the unit; fractions stay as they are."""
-    M, unit = (np.vectorize(Fraction, otypes=[object])(K) if exact
-               else as_points(K, name)), 1
-    if np.ndim(K) != 2 or M.shape[0] != M.shape[1]:
-        raise ValueError(f"{name} must be a square Gram matrix, got shape "
-                         f"{np.shape(K)}")
-    if not exact:
-        size = math.frexp(max(M.max(), -M.min()))[1]
-        unit = 2.0 ** min(max(size, -1000), 1000)
-        M = M / unit
-    if np.any(abs(M - M.T) > (0 if exact else 1e-8)):
-        raise ValueError(f"{name} must be symmetric, as Gram matrices are")
-    return (M if exact else M - M.mean()), unit
+def _square(value, scale, names="K and L"):
+    """max(value, 0) for squared norms, from terms of this scale."""
+    # 1e-8 allows for kernels that are computed to eight digits.
+    if np.min(value) < -1e-8 * scale:
+        raise ValueError(f"{names} must be positive definite, but the "
+                         "squared norm is negative")
+    return np.maximum(value, 0)
 
 
-def _gram_sums(K, L, at_least, *, squares=False):
-    """The sums of two Gram matrices."""
-    exact = _fractions(K) and _fractions(L)
-    (K, a), (L, b) = _scaled(K, "K", exact), _scaled(L, "L", exact)
-    n = len(K)
-    if len(L) != n:
-        raise ValueError(f"L must have the shape of K, ({n}, {n}), got "
-                         f"{L.shape}")
-    if n < at_least:
-        raise ValueError(f"K must belong to at least {at_least} points, "
-                         f"got {n}")
-    products = [(K, L), (K, K), (L, L)][:3 if squares else 1]
-    return _Sums(a * b, K.sum(axis=1), L.sum(axis=1), K.diagonal(),
-                 L.diagonal(), *(np.vdot(M, N) for M, N in products))
+def _estimate(value, K, L, unit, *, square=False):
+    """The value in units of the matrices, with a warning if rounding
+    leaves it in doubt."""
+    if isinstance(value, Fraction):
+        return _square(value, 0) if square else value
+    p, q = (abs(M.trace() / len(M) - M.mean()) for M in (K, L))
+    r, s = (np.abs(M.mean(axis=1)).max() for M in (K, L))
+    scale = p + q + r * s if K.any() and L.any() else 0.0
+    value = float(_square(value, scale) if square else value) * unit
+    return check.certain(check.finite(value, "K and L"),
+                         ROUNDING * scale * unit, "HSIC", p * q * unit)
 
 
 # %% [6] Fine print
-def _traces(s):
-    """tr(K~) / n and tr(L~) / n; their product bounds HSIC_b."""
-    n = len(s.K1)
-    return ((s.K0.sum() - s.K1.sum() / n) / n,
-            (s.L0.sum() - s.L1.sum() / n) / n)
-
-
-def _squared(value, s, names="K and L"):
-    """The value of a squared norm: not negative."""
-    # 1e-8 allows for kernels that are computed to eight digits.
-    slack = 0 if isinstance(value, Fraction) else (
-        1e-8 * abs(math.prod(_traces(s))) + 1e-12)
-    if value < -slack:
-        raise ValueError(f"{names} must be positive definite, but the "
-                         "squared norm is negative")
-    return max(value, 0)
-
-
-def _in_units(value, unit, names="K and L"):
-    if isinstance(value, Fraction):
-        return value
-    value = float(value) * unit
-    if not math.isfinite(value):
-        raise ValueError(f"{names} are too large: HSIC overflows")
-    return value
-
-
-def _estimate(value, s, names="K and L"):
-    """The value in the units of the kernels, with a warning if a bound
-    for the rounding errors of both estimates leaves it in doubt."""
-    value = _in_units(value, s.unit, names)
-    if not isinstance(value, Fraction):
-        (p, q), n = _traces(s), len(s.K1)
-        rows = np.abs(s.K1).max() / n * (np.abs(s.L1).max() / n)
-        error = 16 * np.finfo(float).eps * float(p + q + rows)
-        check.certain(value, error * s.unit, "HSIC", p * q * s.unit)
-    return value
-
-
-# %% [7] Fine print
-def _near(Phi):
-    """The features less a fixed vector that they are near to
-    (:prf:ref:`lem-features-moved`)."""
-    return Features(Phi.kernel._about(Phi.points), Phi, Phi.name,
-                    Phi.kernel_name)
-
-
-# %% [8] Fine print
 def _whitened(X):
     """Points with mean zero and covariance I; the maps of directions
     back to those of X and forth."""
@@ -240,7 +174,7 @@ def _directions(start, forth):
     return W / np.linalg.norm(W, axis=1, keepdims=True)
 
 
-# %% [9] Normal variables: a closed form
+# %% [7] Normal variables: a closed form
 def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
                   split: int = 1) -> float:
     """HSIC of a normal vector (X, Y) for Gaussian kernels, in closed
@@ -249,16 +183,10 @@ def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
     Parameters
     ----------
     k, l : Gaussian
-        The kernels of X and of Y.
     covariance : (d, d) array
         Of the vector that has the coordinates of X first.
     split : int
         The number of coordinates of X.
-
-    Returns
-    -------
-    float
-        The squared Hilbert–Schmidt norm of the population's operator.
 
     Examples
     --------
@@ -276,58 +204,80 @@ def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
     if split >= d:
         raise ValueError(f"split must leave a coordinate for Y: less than "
                          f"{d}, got {split}")
-    widths = np.where(np.arange(d) < split, k.sigma, l.sigma)
+    first = np.arange(d) < split
+    widths = np.where(first, k.sigma, l.sigma)
     with np.errstate(over="ignore"):
         S = S / widths / widths[:, None]
-    apart = S.copy()
-    apart[:split, split:] = apart[split:, :split] = 0.0
+    apart = np.where(first == first[:, None], S, 0.0)
     return embedding_distance(GaussianEmbedding(unit, zero, S),
                               GaussianEmbedding(unit, zero, apart)) ** 2
 
 
-# %% [10] As many pairs as you like
-def _tile_sums(Phi, Psi, *, squares=False):
-    """The sums of two Gram matrices, a tile at a time."""
-    (a, Phi), (b, Psi) = Phi.unit(), Psi.unit()
-    few = slice(32)
-    c, d = Phi.tile(few, few).mean(), Psi.tile(few, few).mean()
+# %% [8] As many pairs as you like
+def tile_sums(Phi: Features, Psi: Features, *,
+              less: tuple[float, float] = (0.0, 0.0),
+              off_diagonal: bool = False,
+              squares: bool = False) -> tuple:
+    """The row sums of K = Φ*Φ - c and of L = Ψ*Ψ - d and the sum of K∘L, a
+    tile at a time: all that HSIC needs (:prf:ref:`thm-hsic-unbiased`).
+
+    Parameters
+    ----------
+    Phi, Psi : Features
+        Of n points each.
+    less : two numbers
+        The constants c and d, which HSIC does not see. Without what all
+        entries have in common the sums keep more digits.
+    off_diagonal : bool
+        Whether the diagonals are left out.
+    squares : bool
+        Whether to add the sums of K∘K and of L∘L.
+
+    Examples
+    --------
+    >>> from rkhs_lit.kernels import Linear
+    >>> Phi, Psi = paired(Linear(), Linear(), [1.0, 2.0], [1.0, -1.0])
+    >>> tile_sums(Phi, Psi)
+    (array([3., 6.]), array([0., 0.]), 1.0)
+    """
+    if not (isinstance(Phi, Features) and isinstance(Psi, Features)
+            and len(Phi) == len(Psi)):
+        raise ValueError("Phi and Psi must be Features of as many points")
 
     def visit(total, i, j):
-        K, L = Phi.tile(i, j) - c, Psi.tile(i, j) - d
+        K, L = (F.gram(None, i, j) - c for F, c in zip((Phi, Psi), less))
+        if off_diagonal and i == j:
+            np.fill_diagonal(K, 0.0)
+            np.fill_diagonal(L, 0.0)
         for row, M in enumerate((K, L)):
             total[row, i] += M.sum(axis=1)
             if i != j:
                 total[row, j] += M.sum(axis=0)
-        products = [(K, L), (K, K), (L, L)][:len(total) - 2]
+        products = [(K, L), (K, K), (L, L)][:rows - 2]
         for row, (M, N) in enumerate(products, 2):
             total[row, i] += (1 + (i != j)) * np.einsum("ij,ij->i", M, N)
 
     n, rows = len(Phi), 5 if squares else 3
-    total = reduce_tiles(visit, lambda: np.zeros((rows, n)), n)
-    return _Sums(a * b, total[0], total[1], Phi.diag() - c, Psi.diag() - d,
-                 *(float(row.sum()) for row in total[2:]))
+    K1, L1, *sums = check.finite(reduce_tiles(
+        visit, lambda: np.zeros((rows, n)), n), "the kernels")
+    return K1, L1, *(float(row.sum()) for row in sums)
 
 
-# %% [11] As many pairs as you like
+# %% [9] As many pairs as you like
+@np.errstate(over="ignore", invalid="ignore")
 def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
-    """HSIC estimated from pairs of points, in tiles
+    """HSIC estimated from pairs of points, in tiles: `hsic_unbiased` or
+    `hsic_biased` of two Gram matrices that are never stored
     (:prf:ref:`thm-hsic-unbiased`, :prf:ref:`thm-hsic-biased`).
 
     Parameters
     ----------
     k, l : Kernel
-        Positive definite, on any kind of points.
     X, Y : sequences of n points
         The pairs (x_i, y_i).
     unbiased : bool
         Whether to average over distinct indices, for n >= 4, or over
         all of them.
-
-    Returns
-    -------
-    float
-        As `hsic_unbiased` or `hsic_biased` of the two Gram matrices,
-        which are never stored.
 
     Examples
     --------
@@ -337,20 +287,37 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     4.0
     """
     least = 4 if check.flag(unbiased, "unbiased") else 1
-    Phi, Psi = map(_near, paired(k, l, X, Y, least))
-    s = _tile_sums(Phi, Psi)
-    value = (_u_statistic(s) if unbiased
-             else _squared(_v_statistic(s), s, "k and l"))
-    return _estimate(value, s, "k and l")
+    Phi, Psi = (moved(F)[0] for F in paired(k, l, X, Y, least))
+    a, b = Phi.diag(), Psi.diag()
+    c, d = (np.median(F.gram(None, FEW, FEW)) for F in (Phi, Psi))
+    K1, L1, S = tile_sums(Phi, Psi, less=(c, d), off_diagonal=unbiased)
+    n, T, U = len(Phi), K1 @ L1, K1.sum() * L1.sum()
+    if unbiased:
+        value = (S - 2 * T / (n-2) + U / ((n-1) * (n-2))) / (n * (n-3))
+    else:
+        value = (S - 2 * T / n + U / n**2) / n**2
+
+    m = n - unbiased                     # p = tr(HKH)/n, q = tr(HLH)/n
+    p, q = a.mean() - c - K1.mean() / m, b.mean() - d - L1.mean() / m
+    scale = (a.max() * abs(q) + b.max() * abs(p)
+             + np.abs(K1).max() * np.abs(L1).max() / m**2)
+    if not unbiased:
+        value = _square(value, scale, "k and l")
+    if abs(value) <= ROUNDING * scale and (is_constant(Phi)
+                                           or is_constant(Psi)):
+        return 0.0
+    return check.certain(float(check.finite(value, "k and l")),
+                         ROUNDING * scale, "HSIC", abs(p * q))
 
 
-# %% [12] Fast permutations
-def _factor(Phi):
-    """A centred factor of Φ*Φ and the trace ε of what it misses; None
+# %% [10] Fast permutations
+def _factor(Phi, a):
+    """A centred factor of Φ*Φ / a and the trace ε of what it misses; None
     if it misses too much, because its rank is limited."""
+    rank = math.ceil(8 * math.sqrt(len(Phi)))
     F = pivoted_cholesky(Phi.kernel, Phi.points, tol=1e-12,
-                         max_rank=math.ceil(8 * math.sqrt(len(Phi))))
-    missed = float(np.sum(Phi.diag()) - np.sum(F**2))
+                         max_rank=rank) / math.sqrt(a)
+    missed = float(np.sum(Phi.diag() / a) - np.sum(F**2))
     F = F - F.mean(axis=0)
     return (F, max(missed, 0.0)) if missed <= 1e-8 * np.sum(F**2) else None
 
@@ -363,7 +330,6 @@ def _by_factors(F, G, orders):
     return np.concatenate([np.einsum("bij,bij->b", V, V) for V in values])
 
 
-# %% [13] Fast permutations
 def _by_matrices(K, L, orders):
     """Σ K_ij L_π(i)π(j) for each row π of orders."""
     def visit(total, rows, _):
@@ -380,53 +346,22 @@ def _by_matrices(K, L, orders):
                         len(orders), 1)
 
 
-# %% [14] Fast permutations
-def _permuted(Phi, Psi):
-    """A function of permutations with the values n² T_π, a bound for
-    them, and what counts as a tie."""
-    n, eps = len(Phi), np.finfo(float).eps
-    first = _factor(Phi)
-    second = None if first is None else _factor(Psi)
-    if second is not None and (first[0].shape[1] * second[0].shape[1]
-                               <= 16 * n):
-        (F, e), (G, f) = first, second
-        p, q = np.linalg.norm(F.T @ F), np.linalg.norm(G.T @ G)
-        delta = e * q + f * p + e * f
-        statistics = partial(_by_factors, F, G)
-    else:
-        K, L = centre(Phi.gram()), centre(Psi.gram())
-        p, q, delta = np.linalg.norm(K), np.linalg.norm(L), 0.0
-        statistics = partial(_by_matrices, K, L)
-    ties = (1e-10 + 4 * n * eps) * p * q + 16 * n * eps * (p + q) + delta
-    return statistics, float(p * q), float(ties)
-
-
-def _orders(n, B, rng):
-    """The actual order, and B random ones in blocks."""
-    order = np.arange(n)[None]
-    yield order
-    for done in range(0, B, 256):
-        yield rng.permuted(np.repeat(order, min(256, B - done), axis=0),
-                           axis=1)
-
-
-# %% [15] Fast permutations
+# %% [11] Fast permutations
+@np.errstate(over="ignore", invalid="ignore")
 def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
               rng=None) -> PermutationTest:
-    """Test whether two variables are independent
-    (:prf:ref:`cor-hsic-level`).
+    """Test whether two variables are independent, with the biased
+    estimate as the statistic (:prf:ref:`cor-hsic-level`).
 
-    The statistic is the biased estimate. Where both kernels have a
-    small rank on the points, a permutation takes O(n r s) operations
-    (:prf:ref:`prop-hsic-factors`), otherwise O(n²) and two stored
-    Gram matrices. `hsic_gamma_test` stores none.
+    Where both kernels have a small rank on the points, a permutation
+    takes O(n r s) operations (:prf:ref:`prop-hsic-factors`), otherwise
+    O(n²) and two stored Gram matrices. `hsic_gamma_test` stores none.
 
     Parameters
     ----------
     k, l : Kernel
-        On any kind of points. They may be chosen by looking at the
-        points of X and at those of Y, but not at who is paired with
-        whom.
+        They may be chosen by looking at the points of X and at those of
+        Y, but not at who is paired with whom.
     X, Y : sequences of n points
         The pairs (x_i, y_i).
     n_permutations : int
@@ -442,27 +377,40 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     Examples
     --------
     >>> x = np.linspace(-1, 1, 30)
-    >>> hsic_test(Gaussian(0.5), Gaussian(0.5), x, x**2,
-    ...           n_permutations=199, rng=0).pvalue
-    0.005
+    >>> hsic_test(Gaussian(0.5), Gaussian(0.5), x, x**2, rng=0).pvalue
+    0.002
     """
-    Phi, Psi = map(_near, paired(k, l, X, Y))
+    Phi, Psi = (moved(F)[0] for F in paired(k, l, X, Y))
     n, B = len(Phi), check.whole(n_permutations, "n_permutations", 1)
     rng = check.generator(rng)
-    (a, Phi), (b, Psi) = Phi.unit(), Psi.unit()
-    statistics, bound, ties = _permuted(Phi, Psi)
-    check.certain(bound, ties if bound else 0.0, "the largest possible n² "
-                  "HSIC, in units of the kernels,")
-    T = np.concatenate([*map(statistics, _orders(n, B, rng))])
-    if T.min() < -1e-8 * bound - ties:
-        raise ValueError("k and l must be positive definite, but the "
-                         "squared norm is negative")
+    a, b = (float(F.diag().max()) or 1.0 for F in (Phi, Psi))
+
+    first = _factor(Phi, a)
+    second = first and _factor(Psi, b)
+    if second and first[0].shape[1] * second[0].shape[1] <= 16 * n:
+        (F, e), (G, f) = first, second
+        p, q = np.linalg.norm(F.T @ F), np.linalg.norm(G.T @ G)
+        delta, statistic = e * q + f * p + e * f, partial(_by_factors, F, G)
+    else:
+        K, L = centre(Phi.gram() / a), centre(Psi.gram() / b)
+        p, q = np.linalg.norm(K), np.linalg.norm(L)
+        delta, statistic = 0.0, partial(_by_matrices, K, L)
+    ties = 1e-10 * p * q + n * ROUNDING * (p * q / 4 + p + q) + delta
+    if 0 < p * q <= ties and not (is_constant(Phi) or is_constant(Psi)):
+        check.certain(p * q, ties, "the largest possible n² HSIC, in units "
+                      "of the kernels,")
+
+    T = [statistic(np.arange(n)[None])]                # n² T / (a b)
+    for done in range(0, B, 256):
+        orders = np.tile(np.arange(n), (min(256, B - done), 1))
+        T.append(statistic(rng.permuted(orders, axis=1)))
+    T = _square(np.concatenate(T), p * q + 1e8 * ties, "k and l")
     pvalue = permutation_pvalue(T[0], T[1:], tol=ties)
-    T = np.maximum(T, 0.0) * _in_units(1 / n**2, a * b, "k and l")
-    return PermutationTest(float(T[0]), pvalue, T[1:])
+    T = check.finite(T * (a * b / n**2), "k and l")
+    return PermutationTest(T[0], pvalue, T[1:])
 
 
-# %% [16] The null distribution without permutations
+# %% [12] The null distribution without permutations
 def _tqs(rows, diagonal, squares):
     """t, q and s of a centred matrix, from sums of the matrix."""
     n = len(rows)
@@ -471,11 +419,9 @@ def _tqs(rows, diagonal, squares):
             squares - 2 * (rows @ rows) / n + rows.sum() ** 2 / n**2)
 
 
-def _null_moments(sums):
+def _null_moments(n, first, second):
     """Mean and variance of T (:prf:ref:`thm-hsic-null-moments`)."""
-    n = len(sums.K1)
-    t, q, s = _tqs(sums.K1, sums.K0, sums.KK)
-    t_, q_, s_ = _tqs(sums.L1, sums.L0, sums.LL)
+    (t, q, s), (t_, q_, s_) = first, second
     mean = t * t_ / (n - 1)
     second = (q * q_ / n
               + ((t**2 - q) * (t_**2 - q_) + 2 * (s - q) * (s_ - q_)
@@ -487,21 +433,14 @@ def _null_moments(sums):
     return mean / n**2, max(second - mean**2, 0) / n**4
 
 
-# %% [17] The null distribution without permutations
 def hsic_null_moments(K, L) -> tuple[float, float]:
-    """Mean and variance of the biased estimate over all permutations
-    of the pairs, in O(n²) (:prf:ref:`thm-hsic-null-moments`).
+    """Mean and variance of the biased estimate over all permutations of
+    the pairs, in O(n²) (:prf:ref:`thm-hsic-null-moments`).
 
     Parameters
     ----------
     K, L : (n, n) arrays
-        Gram matrices of at least four pairs. Two arrays of Python
-        integers or fractions (``dtype=object``) are treated exactly.
-
-    Returns
-    -------
-    mean, variance : float
-        Over the n! values of ``hsic_biased(K, L[pi][:, pi])``.
+        As in `hsic_biased`, n >= 4.
 
     Examples
     --------
@@ -509,15 +448,18 @@ def hsic_null_moments(K, L) -> tuple[float, float]:
     >>> hsic_null_moments(K, K)
     (Fraction(27, 256), Fraction(243, 16384))
     """
-    s = _gram_sums(K, L, at_least=4, squares=True)
-    mean, variance = _null_moments(s)
-    return (_in_units(mean, s.unit),
-            _in_units(_in_units(variance, s.unit), s.unit))
+    K, L, unit = _gram_pair(K, L, at_least=4)
+    mean, variance = _null_moments(len(K), *(
+        _tqs(M.sum(axis=1), M.diagonal(), np.vdot(M, M)) for M in (K, L)))
+    if isinstance(mean, Fraction):
+        return mean, variance
+    return (float(check.finite(mean * unit, "K and L")),
+            float(check.finite(variance * unit * unit, "K and L")))
 
 
-# %% [18] The gamma approximation
+# %% [13] The gamma approximation
 @dataclass(frozen=True)
-class GammaTest:
+class GammaTest(check.Record):
     """What a test with the gamma approximation has found: the null
     distribution is replaced by the gamma distribution with its mean and
     its standard deviation (:prf:ref:`thm-hsic-null-moments`).
@@ -525,17 +467,13 @@ class GammaTest:
     Attributes
     ----------
     statistic : float
-        The value of the actual sample; large values speak against the
-        hypothesis.
+        Large values speak against the hypothesis.
     pvalue : float
         The probability that a gamma variable is at least as large; 1
         if nothing but rounding errors varies.
-    mean : float
-        Mean of the statistic under the hypothesis. The function that
-        returns the record says how it knows: `hsic_gamma_test` takes
-        the exact mean over all permutations.
-    std : float
-        Its standard deviation under the hypothesis.
+    mean, std : float
+        Of the statistic under the hypothesis. The function that returns
+        the record says how it knows them.
     """
 
     statistic: float
@@ -550,8 +488,7 @@ class GammaTest:
 
     @property
     def null_distribution(self):
-        """The gamma distribution with this mean and deviation, a frozen
-        distribution of ``scipy.stats``."""
+        """The gamma distribution with this mean and deviation, of SciPy."""
         if not (self.std > 0 and self.mean > 0):
             raise ValueError("null_distribution needs a positive mean and "
                              "std, but nothing varies here")
@@ -559,24 +496,22 @@ class GammaTest:
                      scale=self.std * (self.std / self.mean))
 
 
-# %% [19] The gamma approximation
+@np.errstate(over="ignore", invalid="ignore")
 def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
-    """Test of independence without permutations: exact mean and
-    variance (:prf:ref:`thm-hsic-null-moments`), gamma tail.
+    """Test of independence without permutations, in tiles: the exact mean
+    and variance over all of them (:prf:ref:`thm-hsic-null-moments`), and
+    a gamma tail.
 
     Parameters
     ----------
-    k, l : Kernel
-        On any kind of points.
-    X, Y : sequences of n >= 4 points
-        The pairs (x_i, y_i).
+    k, l, X, Y
+        As in `hsic_test`, n >= 4.
 
     Returns
     -------
     GammaTest
         With an approximate p-value: its level is not guaranteed, as
-        that of `hsic_test` is. Mean and std are exact, over all
-        permutations. Computed in tiles, for any n.
+        that of `hsic_test` is.
 
     Examples
     --------
@@ -584,48 +519,48 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     >>> hsic_gamma_test(Gaussian(0.5), Gaussian(0.5), x, x**2).pvalue < 1e-4
     True
     """
-    Phi, Psi = map(_near, paired(k, l, X, Y, at_least=4))
-    s = _tile_sums(Phi, Psi, squares=True)
-    T, spread = _squared(_v_statistic(s), s, "k and l"), min(_traces(s))
-    mean, variance = _null_moments(s)
-    # Less may be the rounding of the kernels and of the sums.
-    least = 1e-14 if spread else 0.0
-    check.certain(spread, least, "the spread of the features, in units of "
-                  "the kernels,")
+    (a, Phi), (b, Psi) = (moved(F)[0].unit()
+                          for F in paired(k, l, X, Y, at_least=4))
+    c, d = (np.median(F.gram(None, FEW, FEW)) for F in (Phi, Psi))
+    K1, L1, S, KK, LL = tile_sums(Phi, Psi, less=(c, d), squares=True)
+    n, T, U = len(Phi), K1 @ L1, K1.sum() * L1.sum()
+    first = _tqs(K1, Phi.diag() - c, KK)
+    second = _tqs(L1, Psi.diag() - d, LL)
+    mean, variance = _null_moments(n, first, second)
+
+    p, q = first[0] / n, second[0] / n        # below 1e-14 all is rounding
+    lost = 0 < min(p, q) <= 1e-14
+    if lost and not (is_constant(Phi) or is_constant(Psi)):
+        check.certain(min(p, q), 1e-14, "the spread of the features, in "
+                      "units of the kernels,")
+    scale = abs(p) + abs(q) + np.abs(K1).max() * np.abs(L1).max() / n**2
+    T = _square((S - 2 * T / n + U / n**2) / n**2, scale, "k and l")
     pvalue = 1.0
-    if spread > least and variance > 1e-13 * mean**2:
+    if min(p, q) > 1e-14 and variance > 1e-13 * mean**2:
         pvalue = float(gammaincc(mean**2 / variance, T * mean / variance))
-    T, mean, std = (_in_units(value, s.unit, "k and l") for value in (
-        T, max(mean, 0.0), math.sqrt(variance)))
+    T, mean, std = check.finite(a * b * np.array(
+        [T, max(mean, 0.0), math.sqrt(variance)]), "k and l")
     return GammaTest(T, pvalue, mean, std)
 
 
-# %% [20] Two classes
+# %% [14] Two classes
 def balanced_labels(y) -> np.ndarray:
-    """Numbers for two classes: 1/n₊ and -1/n₋, with sum zero
-    (:prf:ref:`thm-balanced-labels`).
+    """Numbers for two classes, with sum zero: 1/n₊ where y has the larger
+    of its two values, -1/n₋ elsewhere (:prf:ref:`thm-balanced-labels`).
 
     Parameters
     ----------
-    y : sequence of n labels
-        Numbers or strings, with exactly two different values.
-
-    Returns
-    -------
-    (n,) array
-        1/n₊ where y has the larger of its values, -1/n₋ elsewhere.
+    y : sequence of n numbers or strings
 
     Examples
     --------
     >>> balanced_labels(["no", "yes", "no", "no"]).round(3)
     array([-0.333,  1.   , -0.333, -0.333])
     """
-    labels = check.plain_array([*as_sequence(y, "y")], "y")
-    if (labels.ndim != 1 or labels.dtype.kind not in "biufUS"
-            or labels.dtype.kind == "f" and not np.isfinite(labels).all()):
-        raise ValueError("y must be a list of finite numbers or of strings,"
-                         f" got shape {labels.shape} of {labels.dtype}")
-    classes, which = np.unique(labels, return_inverse=True)
+    y = [*as_sequence(y, "y")]
+    if not all(isinstance(label, (str, bytes)) for label in y):
+        y = check.real_array(y, "y", 1)
+    classes, which = np.unique(y, return_inverse=True)
     if len(classes) != 2:
         raise ValueError("y must have exactly two different values, got "
                          f"{len(classes)}")
@@ -633,9 +568,9 @@ def balanced_labels(y) -> np.ndarray:
     return np.where(plus, 1 / plus.sum(), -1 / (~plus).sum())
 
 
-# %% [21] Greedy selection
+# %% [15] Greedy selection
 @dataclass(frozen=True)
-class FeatureSelection:
+class FeatureSelection(check.Record):
     """Features that keep HSIC large (:prf:ref:`thm-hsic-unbiased`).
 
     Attributes
@@ -653,7 +588,6 @@ class FeatureSelection:
     values: tuple[float, ...]
 
 
-# %% [22] Greedy selection
 def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
                     direction: str = "backward") -> FeatureSelection:
     """Greedy selection of the columns of X on which Y depends most
@@ -665,17 +599,13 @@ def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
         On vectors of any length: it is applied to columns of X.
     l : Kernel
     X : (n, d) array
-    Y : sequence of n points
         n at least 4.
+    Y : sequence of n points
     n_features : int
         How many columns to select, from 1 to d.
     direction : "backward" or "forward"
         Remove columns from all, or add columns to none. Backward finds
         columns that matter together only.
-
-    Returns
-    -------
-    FeatureSelection
     """
     X = as_points(X)
     d, m = X.shape[1], check.whole(n_features, "n_features", 1)
@@ -697,7 +627,7 @@ def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
                             tuple(values))
 
 
-# %% [23] Unmixing
+# %% [16] Unmixing
 def _pull(k, u, v):
     """HSIC_b and its derivatives by u and by v
     (:prf:ref:`prop-unmix-gradient`)."""
@@ -705,7 +635,7 @@ def _pull(k, u, v):
     p, q = U.dot(one) / n, V.dot(one) / n
 
     def visit(total, i, j):
-        K, L = U.tile(i, j), V.tile(i, j)
+        K, L = U.gram(None, i, j), V.gram(None, i, j)
         tilted = (K * (L - np.add.outer(q[i] - q.mean(), q[j])),
                   L * (K - np.add.outer(p[i] - p.mean(), p[j])))
         for row, (M, z) in enumerate(zip(tilted, (u, v))):
@@ -731,11 +661,11 @@ def _unmix_objective(k, Z, flat):
     return value, (slope / length).ravel()
 
 
-# %% [24] Unmixing
+# %% [17] Unmixing
 @dataclass(frozen=True, eq=False, repr=False)
-class Unmixing:
-    """Two linear components that are nearly independent
-    (:prf:ref:`prop-unmix-gradient`).
+class Unmixing(check.Record):
+    """Two linear components ``(X - X.mean(axis=0)) @ matrix.T`` that are
+    nearly independent (:prf:ref:`prop-unmix-gradient`).
 
     Attributes
     ----------
@@ -743,10 +673,8 @@ class Unmixing:
         A, with rows scaled so that both components have variance one.
     value : float
         The biased HSIC of the two components.
-    path : (steps, 2, d) array
-        The matrices on the way, the start first.
-    values : (steps,) array
-        The biased HSIC of each of them.
+    path, values : (steps, 2, d) and (steps,) arrays
+        The matrices on the way, the start first, and their HSIC.
     converged : bool
         Whether the gradient has become small.
     """
@@ -757,16 +685,22 @@ class Unmixing:
     values: np.ndarray
     converged: bool
 
+    def __post_init__(self):
+        for name in ("matrix", "path", "values"):
+            object.__setattr__(self, name, check.frozen(vars(self)[name]))
+
     def __repr__(self):
         return (f"Unmixing(value={self.value:.6g}, steps="
                 f"{len(self.values) - 1}, converged={self.converged})")
 
 
-# %% [25] Unmixing
 def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
                max_steps: int = 200) -> Unmixing:
     """Two linear functions of a vector that are as independent as
     possible: a local minimum of HSIC (:prf:ref:`prop-unmix-gradient`).
+
+    Which of many minima is found depends on the start; for normal X there
+    is a whole family (:prf:ref:`prop-unmix-normal`).
 
     Parameters
     ----------
@@ -780,13 +714,6 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
     tol : float
         Stop when no entry of the gradient is larger.
     max_steps : int
-
-    Returns
-    -------
-    Unmixing
-        ``(X - X.mean(axis=0)) @ matrix.T`` are the components. Which of
-        many minima is found depends on the start; for normal X there
-        is a whole family (:prf:ref:`prop-unmix-normal`).
     """
     if not isinstance(k, Gaussian):
         raise ValueError(f"k must be Gaussian, got {k}")
@@ -805,6 +732,6 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
                      options={"gtol": tol, "maxiter": max_steps})
     W = np.reshape(path, (len(path), 2, -1))
     W = W / np.linalg.norm(W, axis=2, keepdims=True)
-    path, values = check.frozen(W @ back), check.frozen(values)
+    path = W @ back
     return Unmixing(path[-1], float(values[-1]), path, values,
                     bool(np.abs(found.jac).max() <= tol))

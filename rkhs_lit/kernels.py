@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 165172ac98314878
+# Cells: 602c9d92ea80d732
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -20,7 +20,6 @@ from numbers import Integral, Real
 from threading import Event
 
 import numpy as np
-from scipy.interpolate import BSpline as SplineBasis
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
@@ -31,7 +30,7 @@ from rkhs_lit.conventions import as_points, as_sequence
 
 # %% [2] A check that explains itself
 @dataclass(frozen=True, eq=False)
-class Definiteness:
+class Definiteness(check.Record):
     """Verdict on a matrix, with a witness (:prf:ref:`prop-witness`).
 
     True in a condition if the matrix is positive definite.
@@ -61,27 +60,25 @@ class Definiteness:
 
 
 # %% [3] A check that explains itself
-def _visible_failure(K, tol):
-    diagonal = K.diagonal()
-    i = diagonal.argmin()
-    if diagonal[i] < -tol:
-        return f"K[{i}, {i}] = {K[i, i]:.6g} is negative", [i]
-    minors = np.outer(diagonal, diagonal) - K**2
-    i, j = np.unravel_index(minors.argmin(), K.shape)
-    if minors[i, j] < -2 * tol * np.abs(K).max():
-        return (f"K[{i}, {j}]² = {K[i, j]**2:.6g} exceeds K[{i}, {i}] "
-                f"K[{j}, {j}] = {K[i, i] * K[j, j]:.6g}", [i, j])
-    return None
+def _rounding(K):
+    return len(K) * np.finfo(float).eps * np.abs(K).sum(axis=1).max()
 
 
-# %% [4] A check that explains itself
 def _verdict(K, tol):
-    n = len(K)
-    reason, entries = _visible_failure(K, tol) or ("", np.arange(n))
-    part = K[np.ix_(entries, entries)]
-    (smallest,), vector = eigh(part, subset_by_index=[0, 0])
+    diagonal, entries, reason = K.diagonal(), np.arange(len(K)), ""
+    minors = np.outer(diagonal, diagonal) - K**2
+    p = diagonal.argmin()
+    i, j = np.unravel_index(minors.argmin(), K.shape)
+    if diagonal[p] < -tol:
+        entries, reason = [p], f"K[{p}, {p}] = {K[p, p]:.6g} is negative"
+    elif minors[i, j] < -2 * tol * np.abs(K).max():
+        entries, reason = [i, j], (
+            f"K[{i}, {j}]² = {K[i, j]**2:.6g} exceeds K[{i}, {i}] "
+            f"K[{j}, {j}] = {K[i, i] * K[j, j]:.6g}")
+    (smallest,), vector = eigh(K[np.ix_(entries, entries)],
+                               subset_by_index=[0, 0])
     if reason or smallest < -tol:
-        witness = np.zeros(n)
+        witness = np.zeros(len(K))
         witness[entries] = vector[:, 0]
         reason = reason or f"the smallest eigenvalue is {smallest:.6g}"
         return Definiteness(False, False, reason, witness, smallest)
@@ -91,26 +88,7 @@ def _verdict(K, tol):
                         None, smallest)
 
 
-def _scaled_verdict(K, tol):
-    """The verdict on DKD, with unit diagonal where K has a large row."""
-    rows, top = np.abs(K).max(axis=1), math.sqrt(K.diagonal().max())
-    d = np.maximum(np.sqrt(np.maximum(K.diagonal(), 0)), rows / top)
-    d[rows <= 4 * tol] = top
-    S = K / d[:, None] / d
-    verdict = _verdict(S, _rounding(S))
-    if verdict:
-        return verdict
-    witness = verdict.witness / d
-    witness /= np.linalg.norm(witness)
-    return Definiteness(False, False, "after scaling " + verdict.reason,
-                        witness, witness @ K @ witness)
-
-
-def _rounding(K):
-    return len(K) * np.finfo(float).eps * np.abs(K).sum(axis=1).max()
-
-
-# %% [5] A check that explains itself
+# %% [4] A check that explains itself
 def is_positive_definite(K, tol: float | None = None) -> Definiteness:
     """Check a matrix, and say why it fails (:prf:ref:`prop-witness`).
 
@@ -121,10 +99,6 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
         What counts as zero; by default n times the machine precision
         times the largest sum of absolute values in a row, and the
         matrix scaled to unit diagonal must pass as well.
-
-    Returns
-    -------
-    Definiteness
 
     Examples
     --------
@@ -144,12 +118,23 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
             False, False, f"K is not symmetric: K[{i}, {j}] = "
             f"{K[i, j]:.6g}, K[{j}, {i}] = {K[j, i]:.6g}", None, np.nan)
     verdict = _verdict(K, zero)
-    if tol is None and verdict and not verdict.strict and K.any():
-        return _scaled_verdict(K, zero)
-    return verdict
+    if tol is not None or not verdict or verdict.strict or not K.any():
+        return verdict
+    # Once more, with unit diagonal where K has a large row.
+    rows, top = np.abs(K).max(axis=1), math.sqrt(K.diagonal().max())
+    d = np.maximum(np.sqrt(np.maximum(K.diagonal(), 0)), rows / top)
+    d[rows <= 4 * zero] = top
+    S = K / d[:, None] / d
+    verdict = _verdict(S, _rounding(S))
+    if verdict:
+        return verdict
+    a = verdict.witness / d
+    a /= np.linalg.norm(a)
+    return Definiteness(False, False, "after scaling " + verdict.reason, a,
+                        a @ K @ a)
 
 
-# %% [6] The type `Kernel`
+# %% [5] The type `Kernel`
 TILE = 256
 
 
@@ -168,18 +153,17 @@ class Kernel:
     __array_ufunc__ = None
 
     def __call__(self, X, Y=None) -> np.ndarray:
-        X, Z = _prepared(self, X, Y)
-        Y = X if Z is None else Z
+        X, Y, m = _prepared(self, X, Y)
         if max(len(X), len(Y)) <= TILE:
             return self._block(X, Y)
         K = np.empty((len(X), len(Y)))
 
         def fill(total, i, j):
             K[i, j] = self._block(X[i], Y[j])
-            if Z is None:
+            if m is None:
                 K[j, i] = K[i, j].T
 
-        reduce_tiles(fill, lambda: 0, len(X), Z if Z is None else len(Y))
+        reduce_tiles(fill, lambda: 0, len(X), m)
         return K
 
     def diag(self, X) -> np.ndarray:
@@ -231,20 +215,21 @@ class Kernel:
 
 
 def _prepared(kernel, X, Y):
-    """Both lists of points, checked; Y is None for a symmetric matrix."""
+    """Both lists of points, checked, and the number of the second; None
+    if there is only one list, for a symmetric matrix."""
     check.same_columns(X, Y)
     A = kernel._prepare(X, "X")
     if Y is None or Y is X:
-        return A, None
+        return A, A, None
     B = kernel._prepare(Y, "Y")
     d, e = (getattr(Z, "shape", ())[1:] for Z in (A, B))
-    if d != e:
+    if d and e and d != e:
         raise ValueError(f"Y must have points in dimension {d[0]} like X, "
                          f"got dimension {e[0]}")
-    return A, B
+    return A, B, len(B)
 
 
-# %% [7] The type `Kernel`
+# %% [6] The type `Kernel`
 class _OnVectors(Kernel):
     _prepare = staticmethod(as_points)
 
@@ -264,8 +249,6 @@ class _OfProduct(_OnVectors):
 class Linear(_OfProduct):
     """The kernel ⟨x, y⟩ on R^d (:prf:ref:`def-kernel`).
 
-    Examples
-    --------
     >>> Linear()([[1.0, 2.0], [0.0, 1.0]])
     array([[5., 2.],
            [2., 1.]])
@@ -280,7 +263,7 @@ class Linear(_OfProduct):
         return Mapped(self, lambda X: as_points(X) - c)
 
 
-# %% [8] Kernels on documents, strings and anything else
+# %% [7] Kernels on documents, strings and anything else
 def _text(value, name):
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a string, got "
@@ -298,39 +281,33 @@ def words(document: str) -> Counter:
 
 
 @dataclass(frozen=True)
-class _Substrings:
-    p: int
-
-    def __repr__(self):
-        return f"substrings({self.p})"
-
-    def __call__(self, text):
-        text, p = _text(text, "text"), self.p
-        return Counter(text[i:i + p] for i in range(len(text) - p + 1))
-
-
-def substrings(p: int) -> Callable[[str], Counter]:
+class substrings:
     """The function that counts substrings of length p
     (:prf:ref:`def-histogram`).
 
     >>> substrings(2)("banana")
     Counter({'an': 2, 'na': 2, 'ba': 1})
     """
-    return _Substrings(check.whole(p, "p", 1))
+
+    p: int
+
+    def __post_init__(self):
+        vars(self).update(p=check.whole(self.p, "p", 1))
+
+    def __repr__(self):
+        return f"substrings({self.p})"
+
+    def __call__(self, text: str) -> Counter:
+        text, p = _text(text, "text"), self.p
+        return Counter(text[i:i + p] for i in range(len(text) - p + 1))
 
 
-# %% [9] Kernels on documents, strings and anything else
+# %% [8] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
-    """Σ_w φ_w(x) φ_w(y) for named features (:prf:ref:`def-histogram`).
+    """Σ_w φ_w(x) φ_w(y), where ``features(x)`` is a mapping from names w
+    to numbers φ_w(x) (:prf:ref:`def-histogram`).
 
-    Parameters
-    ----------
-    features : function
-        ``features(x)`` is a mapping from names to numbers.
-
-    Examples
-    --------
     >>> FeatureKernel(words)(["a cat", "a cat and a dog", "birds"])
     array([[2., 3., 0.],
            [3., 7., 0.],
@@ -371,21 +348,16 @@ class FeatureKernel(Kernel):
                          for row in X])
 
 
-# %% [10] Kernels on documents, strings and anything else
+# %% [9] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
     """A kernel given by a Python function (:prf:ref:`def-kernel`).
 
-    Parameters
-    ----------
-    function : function of (x, y)
-        Symmetric and positive definite: that is the caller's promise.
-        Each tile of a Gram matrix tests the symmetry on a few pairs, at
-        most one for each row and column; a function that is asymmetric
-        on rare pairs may pass.
+    That ``function(x, y)`` is symmetric and positive definite is the
+    caller's promise. Each tile of a Gram matrix tests the symmetry on a
+    few pairs, at most one for each row and column; a function that is
+    asymmetric on rare pairs may pass.
 
-    Examples
-    --------
     >>> shared = FunctionKernel(lambda a, b: len(set(a) & set(b)))
     >>> shared(["cat", "car"], ["art"])
     array([[2.],
@@ -404,24 +376,25 @@ class FunctionKernel(Kernel):
         k, n, m = self.function, len(X), len(Y)
         # On one list of points half of the calls are enough.
         same = n == m and all(map(operator.is_, X, Y))
-        K = np.empty((n, m))
-        for i, j in product(range(n), range(m)):
-            K[i, j] = K[j, i] if same and j < i else k(X[i], Y[j])
-        check.finite(K, "function")
+        values = [0.0 if same and j < i else k(X[i], Y[j])
+                  for i, j in product(range(n), range(m))]
+        K = check.real_array(values, "function", 1).reshape(n, m)
+        if same:
+            K = np.triu(K) + np.triu(K, 1).T
         pairs = [(i, ~i) if n <= m else (~i, i)
                  for i in range(n // 2 if same else min(n, m))]
-        if not np.allclose([k(Y[j], X[i]) for i, j in pairs],
-                           [K[pair] for pair in pairs],
+        mirrored = [float(k(Y[j], X[i])) for i, j in pairs]
+        if not np.allclose(mirrored, [K[pair] for pair in pairs],
                            atol=1e-8 * np.abs(K).max()):
             raise ValueError("function must be symmetric in its arguments")
         return K
 
     def _diag(self, X):
-        values = np.array([float(self.function(x, x)) for x in X])
-        return check.finite(values, "function")
+        return check.real_array([self.function(x, x) for x in X],
+                                "function", 1)
 
 
-# %% [11] Kernels on documents, strings and anything else
+# %% [10] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class Delta(Kernel):
     """1 where x = y, 0 elsewhere, on any set (:prf:ref:`lem-delta`).
@@ -460,6 +433,48 @@ def _has_nan(key):
     if isinstance(key, (tuple, frozenset)):
         return any(map(_has_nan, key))
     return key != key
+
+
+# %% [11] The rules as code
+@dataclass(frozen=True, eq=False)
+class Pairs(check.Record):
+    """Points (x_i, y_i) of a product set, in two sequences of equal
+    length (:prf:ref:`thm-product`).
+
+    >>> pairs = Pairs([1.0, 2.0, 3.0], ["a", "b", "a"])
+    >>> len(pairs), pairs[1]
+    (3, (2.0, 'b'))
+    """
+
+    first: Sequence
+    second: Sequence
+
+    def __post_init__(self):
+        n, m = (len(as_sequence(getattr(self, name), name))
+                for name in ("first", "second"))
+        if n != m:
+            raise ValueError(f"second must have as many points as first "
+                             f"({n}), got {m}")
+
+    def __len__(self):
+        return len(self.first)
+
+    def __getitem__(self, index):
+        x, y = self.first[index], self.second[index]
+        return Pairs(x, y) if isinstance(index, slice) else (x, y)
+
+    @property
+    def shape(self):
+        """The number of pairs, and the shapes of the two points."""
+        return len(self), *(getattr(part, "shape", ())[1:]
+                            for part in (self.first, self.second))
+
+    @property
+    def columns(self):
+        """The names of columns that the two lists have, or None."""
+        return tuple(name for part in (self.first, self.second)
+                     for name in getattr(part, "columns", None) or ()
+                     ) or None
 
 
 # %% [12] The rules as code
@@ -504,53 +519,6 @@ def as_kernel(kernel, name: str = "kernel", definite: bool = False):
 
 
 # %% [13] The rules as code
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Points (x_i, y_i) of a product set (:prf:ref:`thm-product`).
-
-    Parameters
-    ----------
-    first, second : sequences of equal length
-
-    Examples
-    --------
-    >>> pairs = Pairs([1.0, 2.0, 3.0], ["a", "b", "a"])
-    >>> len(pairs), pairs[1]
-    (3, (2.0, 'b'))
-    """
-
-    first: Sequence
-    second: Sequence
-
-    def __post_init__(self):
-        n, m = (len(as_sequence(getattr(self, name), name))
-                for name in ("first", "second"))
-        if n != m:
-            raise ValueError(f"second must have as many points as first "
-                             f"({n}), got {m}")
-
-    def __len__(self):
-        return len(self.first)
-
-    def __getitem__(self, index):
-        x, y = self.first[index], self.second[index]
-        return Pairs(x, y) if isinstance(index, slice) else (x, y)
-
-    @property
-    def shape(self):
-        """The number of pairs, and the shapes of the two points."""
-        return len(self), *(getattr(part, "shape", ())[1:]
-                            for part in (self.first, self.second))
-
-    @property
-    def columns(self):
-        """The names of columns that the two lists have, or None."""
-        return tuple(name for part in (self.first, self.second)
-                     for name in getattr(part, "columns", None) or ()
-                     ) or None
-
-
-# %% [14] The rules as code
 class Sum(_Two):
     """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
 
@@ -568,12 +536,9 @@ class Product(_Two):
     _both = staticmethod(np.multiply)
 
 
-# %% [15] The rules as code
 class TensorProduct(Product):
     """k1(x, x') k2(y, y') on pairs (:prf:ref:`thm-product`).
 
-    Examples
-    --------
     >>> pairs = Pairs([1.0, 2.0, 3.0], ["a", "b", "a"])
     >>> TensorProduct(Linear(), Delta())(pairs)
     array([[1., 0., 3.],
@@ -589,7 +554,7 @@ class TensorProduct(Product):
                      self.second._prepare(X.second, name))
 
 
-# %% [16] The rules as code
+# %% [14] The rules as code
 class _One(Kernel):
     def __post_init__(self):
         as_kernel(self.kernel)
@@ -642,17 +607,11 @@ class Power(_One):
         return k**self.m
 
 
-# %% [17] The rules as code
+# %% [15] The rules as code
 @dataclass(frozen=True)
 class Mapped(_One):
-    """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    map : function
-        Takes a whole sequence of points and returns as many points.
-    """
+    """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`); the map A takes
+    a whole sequence of points and returns as many points."""
 
     kernel: Kernel
     map: Callable
@@ -663,30 +622,25 @@ class Mapped(_One):
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
-        image = self.map(X)
+        image = as_sequence(self.map(X), f"map({name})")
         if len(image) != len(X):
             raise ValueError(f"map must return one point for each of "
                              f"{len(X)} points, got {len(image)}")
-        return self.kernel._prepare(image, name)
-
-    def _about(self, *samples):
-        return Mapped(self.kernel._about(*map(self.map, samples)), self.map)
+        return self.kernel._prepare(image, f"map({name})")
 
     def _of(self, k):
         return k
 
+    def _about(self, *samples):
+        return Mapped(self.kernel._about(*map(self.map, samples)), self.map)
 
-# %% [18] The rules as code
+
+# %% [16] The rules as code
 @dataclass(frozen=True)
 class Conjugated(_One):
-    """The kernel f(x) k(x, y) f(y) (:prf:ref:`lem-conjugation`).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    function : function
-        Takes a whole sequence of points and returns as many numbers.
-    """
+    """The kernel f(x) k(x, y) f(y) (:prf:ref:`lem-conjugation`); the
+    function f takes a whole sequence of points and returns as many
+    numbers."""
 
     kernel: Kernel
     function: Callable
@@ -711,7 +665,6 @@ class Conjugated(_One):
         return X.first**2 * self.kernel._diag(X.second)
 
 
-# %% [19] The rules as code
 @dataclass(frozen=True)
 class _InverseNorm:
     kernel: Kernel
@@ -735,18 +688,11 @@ def normalised(kernel: Kernel) -> Kernel:
     return Conjugated(as_kernel(kernel), _InverseNorm(kernel))
 
 
-# %% [20] Polynomial kernels, and all their monomials
+# %% [17] Polynomial kernels, and all their monomials
 @dataclass(frozen=True)
 class Polynomial(_OfProduct):
-    """The kernel (⟨x, y⟩ + c)^degree (:prf:ref:`lem-polynomial`).
-
-    Parameters
-    ----------
-    degree : int
-        At least 1.
-    c : float
-        Nonnegative; 0 gives the homogeneous kernel.
-    """
+    """The kernel (⟨x, y⟩ + c)^degree for degree >= 1 and c >= 0, which
+    is homogeneous if c = 0 (:prf:ref:`lem-polynomial`)."""
 
     degree: int
     c: float = 1.0
@@ -760,7 +706,6 @@ class Polynomial(_OfProduct):
         return (z + self.c) ** self.degree
 
 
-# %% [21] Polynomial kernels, and all their monomials
 def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     """All monomials, weighted so that their inner products are
     (⟨x, y⟩ + c)^degree (:prf:ref:`thm-monomials`).
@@ -768,16 +713,10 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     Parameters
     ----------
     X : (n, d) array
-    degree : int
-        At least 0.
-    c : float
-        Nonnegative.
-
-    Returns
-    -------
-    (n, N) array
-        N = C(d + degree, degree) if c > 0, C(d + degree - 1, degree) if
-        c = 0.
+    degree : int >= 0
+    c : float >= 0
+        There are C(d + degree, degree) monomials if c > 0,
+        C(d + degree - 1, degree) if c = 0.
 
     Examples
     --------
@@ -802,19 +741,15 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     return check.finite(features, "degree")
 
 
-# %% [22] Volterra filters are linear
+# %% [18] Volterra filters are linear
 def lag_vectors(signal, memory: int) -> np.ndarray:
-    """The last `memory` values at each time, newest first
-    (:prf:ref:`prop-volterra`).
+    """The last `memory` values at each time, newest first, as the rows of
+    a (T - memory + 1, memory) array (:prf:ref:`prop-volterra`).
 
     Parameters
     ----------
     signal : (T,) array
     memory : int
-
-    Returns
-    -------
-    (T - memory + 1, memory) array
 
     Examples
     --------
@@ -823,52 +758,46 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
            [3., 2.],
            [4., 3.]])
     """
-    signal = as_points(signal, "signal")
-    if signal.shape[1] != 1:
-        raise ValueError("signal must be one-dimensional, got shape "
-                         f"{signal.shape}")
+    signal = check.vector(signal, "signal")
     memory = check.whole(memory, "memory", 1)
     if memory > len(signal):
         raise ValueError(f"memory must be at most the signal's length "
                          f"{len(signal)}, got {memory}")
-    windows = np.lib.stride_tricks.sliding_window_view(signal[:, 0], memory)
+    windows = np.lib.stride_tricks.sliding_window_view(signal, memory)
     return windows[:, ::-1].copy()
 
 
-# %% [23] Taylor series
+# %% [19] Taylor series
 @dataclass(frozen=True)
 class Exponential(_OfProduct):
     """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
 
     def _of(self, z):
-        if not z.max() < 709:
-            raise ValueError("X must be smaller: exp⟨x, y⟩ overflows at "
-                             f"⟨x, y⟩ = {z.max():.6g}")
         return np.exp(z)
 
 
-# %% [24] Taylor series
+# %% [20] Taylor series
 def _terms(coefficients, radius, R):
     """The a_n that matter for |z| <= R."""
     if not callable(coefficients):
         return coefficients
-    rho = 2 * R if radius == np.inf else math.sqrt(R * radius)
-    ratio = math.log(R / rho) if R > 0 else -np.inf
-    terms, bound, largest, last = [], -np.inf, -np.inf, (0, np.inf)
+    if R == 0:
+        return [check.nonnegative(coefficients(0), "coefficients: a_0")]
+    rho = 2 * R if radius == np.inf else math.sqrt(R) * radius**0.5
+    ratio = math.log(R / rho)
+    terms, largest, bound, size, last = [], -np.inf, -np.inf, np.inf, 0
     for n in range(100_000):
         a = check.nonnegative(coefficients(n), f"coefficients: a_{n}")
         terms.append(a)
-        if R == 0:
-            return terms
         if a > 0:
-            power = math.log(a) + n * math.log(R)     # of a_n R^n
-            largest, last = max(largest, power), (n, power)
-            bound = max(bound, power - n * ratio)     # of a_n rho^n
-        tiny = largest + math.log(np.finfo(float).eps)
+            size, last = math.log(a) + n * math.log(R), n    # of a_n R^n
+            largest = max(largest, size)
+            bound = max(bound, size - n * ratio)           # of a_n rho^n
         tail = bound + (n + 1) * ratio - math.log1p(-R / rho)
-        if n >= 20 and max(tail, last[1]) < tiny:
+        tiny = largest + math.log(np.finfo(float).eps)
+        if n >= 20 and max(tail, size) < tiny:
             return terms
-        if n > last[0] + 50:
+        if n > last + 50:
             raise ValueError("coefficients vanish before the series has "
                              "converged: they underflow or have a gap; "
                              "give them as a sequence")
@@ -876,20 +805,14 @@ def _terms(coefficients, radius, R):
                      "needs more than 100 000 terms")
 
 
-# %% [25] Taylor series
+# %% [21] Taylor series
 @dataclass(frozen=True)
-class Taylor(_OnVectors):
+class Taylor(_OfProduct):
     """The kernel Σ a_n ⟨x, y⟩^n with a_n >= 0 (:prf:ref:`thm-taylor`).
 
-    Parameters
-    ----------
-    coefficients : sequence of numbers, or function of n
-        A sequence is the whole series; a function gives all a_n.
-    radius : float
-        The radius of convergence r. Points must have ‖x‖² < r.
+    A sequence of coefficients is the whole series, a function of n gives
+    all a_n. Points must have ‖x‖² < radius, the radius of convergence.
 
-    Examples
-    --------
     >>> geometric = Taylor(lambda n: 1.0, radius=1.0)   # 1 / (1 - xy)
     >>> geometric([0.5, 0.9], [0.5]).ravel().round(6)
     array([1.333333, 1.818182])
@@ -906,28 +829,24 @@ class Taylor(_OnVectors):
                 a, f"coefficients: a_{n}") for n, a in enumerate(
                     as_sequence(self.coefficients, "coefficients"))))
 
-    def _sum(self, z, *squares):
-        largest = max(square.max() for square in squares)
+    def _prepare(self, X, name):
+        X = as_points(X, name)
+        with np.errstate(over="ignore"):
+            largest = np.sum(X**2, axis=1).max()
         if not largest < self.radius:
-            raise ValueError("X and Y must lie inside the radius of conver"
+            raise ValueError(f"{name} must lie inside the radius of conver"
                              f"gence: ‖x‖² < {self.radius}, got "
                              f"{largest:.6g}")
-        R = math.sqrt(math.prod(square.max() for square in squares))
-        value = np.zeros_like(z)
+        return X
+
+    def _of(self, z):
+        value, R = np.zeros_like(z), np.abs(z).max()
         for a in reversed(_terms(self.coefficients, self.radius, R)):
             value = value * z + a
         return value
 
-    def _gram(self, X, Y):
-        k = Linear()
-        return self._sum(k._gram(X, Y), k._diag(X), k._diag(Y))
 
-    def _diag(self, X):
-        z = Linear()._diag(X)
-        return self._sum(z, z, z)
-
-
-# %% [26] The Gaussian kernel, and two of its feature maps
+# %% [22] The Gaussian kernel, and two of its feature maps
 def _squares(X, Y):
     if X.shape[1] < 8:
         return cdist(X, Y, "sqeuclidean")
@@ -944,34 +863,25 @@ def _squares(X, Y):
     return D
 
 
-def squared_distances(X, Y) -> np.ndarray:
-    """The matrix of ‖x_i - y_j‖² (:prf:ref:`thm-gaussian`).
+def squared_distances(X, Y=None) -> np.ndarray:
+    """The (n, m) matrix of ‖x_i - y_j‖², accurate also for points that
+    nearly coincide (:prf:ref:`thm-gaussian`).
 
     Parameters
     ----------
     X, Y : (n, d) and (m, d) arrays
-
-    Returns
-    -------
-    (n, m) array
-        Accurate also for points that nearly coincide.
+        Without Y the points X once more.
     """
-    X, Y = _prepared(Linear(), X, Y)
-    return _squares(X, X if Y is None else Y)
+    X, Y, _ = _prepared(Linear(), X, Y)
+    return _squares(X, Y)
 
 
-# %% [27] The Gaussian kernel, and two of its feature maps
 @dataclass(frozen=True)
 class Gaussian(_OnVectors):
     """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`).
 
-    Parameters
-    ----------
-    sigma : float
-        The width σ. In scikit-learn's words gamma = 1 / (2σ²).
+    In scikit-learn's words gamma = 1 / (2σ²).
 
-    Examples
-    --------
     >>> Gaussian(1.0)([0.0, 2.0]).round(6)
     array([[1.      , 0.135335],
            [0.135335, 1.      ]])
@@ -988,7 +898,7 @@ class Gaussian(_OnVectors):
         return np.exp(D, out=D)
 
 
-# %% [28] Features one can list, and a Poisson law
+# %% [23] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
     """Features of the Gaussian kernel up to a degree
     (:prf:ref:`thm-poisson`).
@@ -998,27 +908,21 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
     X : (n, d) array
     sigma : float
     degree : int
-        The highest degree m; the error is a Poisson tail.
-
-    Returns
-    -------
-    (n, C(d + m, m)) array
-        Ordered by degree.
+        The highest degree m; the error is a Poisson tail. There are
+        C(d + m, m) features, ordered by degree.
     """
-    X = as_points(X)
-    sigma = check.width(sigma, "sigma")
+    z = as_points(X) / check.width(sigma, "sigma")
     degree = check.whole(degree, "degree", 0)
-    z = X / sigma
     envelope = np.exp(-np.sum(z**2, axis=1, keepdims=True) / 2)
     return envelope * np.hstack([
         polynomial_features(z, n, c=0) / math.sqrt(math.factorial(n))
         for n in range(degree + 1)])
 
 
-# %% [29] Features one can draw
+# %% [24] Features one can draw
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
-    """Values Φ(x_i)(t_j) of the feature functions in L2
-    (:prf:ref:`prop-gaussian-l2`).
+    """The (n, m) matrix of values Φ(x_i)(t_j) of the feature functions in
+    L2 (:prf:ref:`prop-gaussian-l2`).
 
     Parameters
     ----------
@@ -1026,18 +930,14 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
         Points, and where to evaluate their features.
     sigma : float
         The width of the kernel; the bumps have width σ/√2.
-
-    Returns
-    -------
-    (n, m) array
     """
     sigma = check.width(sigma, "sigma")
-    D = squared_distances(X, T)
-    d = as_points(T).shape[1]
+    T = as_points(T, "T")
+    D, d = squared_distances(X, T), T.shape[1]
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 
 
-# %% [30] More kernels on $\R^d$ from features
+# %% [25] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class Laplace(_OnVectors):
     """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
@@ -1055,7 +955,6 @@ class Laplace(_OnVectors):
         return np.exp(-np.sqrt(_squares(X, Y)) / self.sigma)
 
 
-# %% [31] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class _ByCoordinate(_OnVectors):
     width: float = 1.0
@@ -1078,19 +977,12 @@ class Sinc(_ByCoordinate):
         return np.sinc(t)
 
 
-# %% [32] More kernels on $\R^d$ from features
+# %% [26] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
     """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
-    (:prf:ref:`prop-bspline`).
-
-    Parameters
-    ----------
-    width : float
-        The distance between the knots of the spline.
-    degree : int
-        Odd. An even degree does not give a kernel.
-    """
+    (:prf:ref:`prop-bspline`); the knots of the spline are at the distance
+    `width`, and an even degree does not give a kernel."""
 
     degree: int = 3
 
@@ -1103,13 +995,15 @@ class BSpline(_ByCoordinate):
                              "definite")
 
     def _profile(self, t):
+        from scipy.interpolate import BSpline as SplineBasis   # rare, slow
+
         half = (self.degree + 1) / 2
         spline = SplineBasis.basis_element(np.arange(-half, half + 1),
                                            extrapolate=False)
         return np.nan_to_num(spline(t)) / spline(0.0)
 
 
-# %% [33] Gram matrices too large to store
+# %% [27] Gram matrices too large to store
 def reduce_tiles(visit: Callable, start: Callable, n: int,
                  m: int | None = None):
     """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
@@ -1140,16 +1034,18 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
     shape = n, n if m is None else m
     if not (callable(visit) and callable(start)):
         raise ValueError("visit and start must be functions")
-    if not all(isinstance(size, Integral) and size > 0 for size in shape):
-        raise ValueError("n and m must be whole numbers of at least 1, got "
-                         f"{shape}")
+    if not all(isinstance(size, Integral) and 0 < size < 2**31
+               for size in shape):
+        raise ValueError("n and m must be whole numbers of at least 1 and "
+                         f"below 2**31, got {str(shape)[:60]}")
     if max(shape) <= TILE:
         total = start()
         visit(total, slice(0, shape[0]), slice(0, shape[1]))
         return total
     rows, columns = ([slice(a, min(a + TILE, size))
                       for a in range(0, size, TILE)] for size in shape)
-    workers, stop = os.cpu_count() or 1, Event()
+    workers = min(os.cpu_count() or 1, len(rows) * len(columns))
+    stop = Event()
 
     def work(worker):
         tiles = ((i, j) for u, i in enumerate(rows)
@@ -1165,8 +1061,6 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
             raise
         return total
 
-    if workers == 1:
-        return work(0)
     with ThreadPoolExecutor(workers) as pool:
         try:
             return sum(pool.map(work, range(workers)))
@@ -1174,7 +1068,7 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
             stop.set()                   # also if Ctrl-C ends the waiting
 
 
-# %% [34] Products with a Gram matrix
+# %% [28] Products with a Gram matrix
 def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """The product K(X, Y) W, a tile at a time (:prf:ref:`prop-tiles`).
 
@@ -1184,28 +1078,24 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     X, Y : sequences of n and m points
         With ``Y=None`` the symmetric matrix K(X), half computed.
     W : (m,) or (m, r) array
-
-    Returns
-    -------
-    (n,) or (n, r) array
     """
-    X, Y = _prepared(as_kernel(kernel), X, Y)
+    X, Y, m = _prepared(as_kernel(kernel), X, Y)
     W = check.real_array(W, "W")
-    if len(W) != (m := len(X if Y is None else Y)):
-        raise ValueError(f"W must have one row for each of {m} points, got "
-                         f"shape {W.shape}")
+    if W.shape[:1] != (len(Y),):
+        raise ValueError(f"W must have one row for each of {len(Y)} points,"
+                         f" got shape {W.shape}")
 
     def visit(total, i, j):
-        K = kernel._block(X[i], (X if Y is None else Y)[j])
+        K = kernel._block(X[i], Y[j])
         total[i] += K @ W[j]
-        if Y is None and i != j:
+        if m is None and i != j:
             total[j] += K.T @ W[i]
 
     return reduce_tiles(visit, lambda: np.zeros((len(X), *W.shape[1:])),
-                        len(X), None if Y is None else m)
+                        len(X), m)
 
 
-# %% [35] The sigmoid "kernel"
+# %% [29] The sigmoid "kernel"
 @dataclass(frozen=True)
 class Sigmoid(_OfProduct):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 104015efe4c24f15
+# Cells: fcfbd69c10e9f55c
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -23,23 +23,17 @@ from rkhs_lit.moore_aronszajn import Features, RKHSFunction, inner, norm
 
 # %% [2] A sample is a distribution
 def mean_embedding(kernel: Kernel, X, weights=None) -> RKHSFunction:
-    """The mean embedding Σ w_i k(x_i, ·) of points with weights
-    (:prf:ref:`thm-mean-embedding`).
+    """The mean embedding μ = Σ w_i k(x_i, ·) of points with weights:
+    ⟨f, μ⟩ = Σ w_i f(x_i) for all f (:prf:ref:`thm-mean-embedding`).
 
     Parameters
     ----------
     kernel : Kernel
     X : sequence of n points
     weights : (n,) array, optional
-        The probabilities of the points, by default 1/n each: then the
-        result estimates the embedding of the distribution from which
-        the points were drawn. Weights are used as they are; negative
-        ones, or ones with another sum, embed a signed measure.
-
-    Returns
-    -------
-    RKHSFunction
-        μ with ⟨f, μ⟩ = Σ w_i f(x_i) for all f of the space.
+        The probabilities of the points, by default 1/n each, as for a
+        sample. They are used as they are: negative ones, or ones with
+        another sum, embed a signed measure.
 
     Examples
     --------
@@ -69,23 +63,6 @@ def _bell(sigma, A, D):
 
 
 # %% [4] Fine print
-def _covariance_matrix(covariance, d):
-    """The (d, d) matrix that the argument stands for, read-only."""
-    S = check.real_array(covariance, "covariance")
-    S = S * np.eye(d) if S.ndim == 0 else S
-    if S.shape != (d, d):
-        raise ValueError(f"covariance must be a number or have shape "
-                         f"({d}, {d}) like mean, got shape {S.shape}")
-    # Scaled, so that no product of entries overflows.
-    verdict = is_positive_definite(S / (np.abs(S).max() or 1.0))
-    if not verdict:
-        raise ValueError("covariance must be symmetric and positive def"
-                         "inite, but scaled to size one "
-                         f"{verdict.reason}")
-    return check.frozen(S / 2 + S.T / 2)
-
-
-# %% [5] Fine print
 def _suited(mu, nu):
     """Both, if they are in one space; an expansion comes first."""
     for name, f in (("mu", mu), ("nu", nu)):
@@ -104,31 +81,20 @@ def _suited(mu, nu):
     return (nu, mu) if isinstance(mu, GaussianEmbedding) else (mu, nu)
 
 
-# %% [6] Fine print
-def _repeats(points):
-    """Whether a point occurs twice; False if they cannot be hashed."""
+def _distinct(points):
+    """Whether no point occurs twice; True if they cannot be hashed."""
     rows = points.tolist() if isinstance(points, np.ndarray) else points
     try:
-        return len(points) > len({
+        return len(points) == len({
             tuple(x) if isinstance(x, (list, np.ndarray)) else x
             for x in rows})
     except TypeError:
-        return False
+        return True
 
 
-def _definite(K, tol):
-    """Refuse a kernel that is not positive definite; 1e-8 allows for one
-    that is computed to eight digits."""
-    verdict = is_positive_definite(K, max(tol, 1e-8 * np.abs(K).max()))
-    if not verdict:
-        raise ValueError("kernel must be positive definite, but for its "
-                         "Gram matrix, scaled to size one, "
-                         f"{verdict.reason}")
-
-
-# %% [7] Normal embeddings are data
+# %% [5] Normal embeddings are data
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianEmbedding:
+class GaussianEmbedding(check.Record):
     """The mean embedding of a normal distribution for the Gaussian
     kernel, in closed form (:prf:ref:`thm-gaussian-embedding`).
 
@@ -153,11 +119,20 @@ class GaussianEmbedding:
     def __post_init__(self):
         if not isinstance(self.kernel, Gaussian):
             raise ValueError(f"kernel must be Gaussian, got {self.kernel}")
-        m = np.atleast_1d(check.plain_array(self.mean, "mean"))
-        m = check.frozen(check.real_array(m, "mean", 1))
-        S = _covariance_matrix(self.covariance, len(m))
+        m = check.real_array(self.mean, "mean")
+        m = check.vector(m[None] if m.ndim == 0 else m, "mean")
+        S = check.real_array(self.covariance, "covariance")
+        S = S * np.eye(len(m)) if S.ndim == 0 else S
+        if S.shape != (len(m), len(m)):
+            raise ValueError("covariance must be a number or have shape "
+                             f"{(len(m), len(m))}, got shape {S.shape}")
+        verdict = is_positive_definite(S / (np.abs(S).max() or 1.0))
+        if not verdict:
+            raise ValueError("covariance must be positive definite, but "
+                             f"scaled to size one {verdict.reason}")
         object.__setattr__(self, "mean", m)
-        object.__setattr__(self, "covariance", S)
+        object.__setattr__(self, "covariance",
+                           check.frozen(S / 2 + S.T / 2))
 
     def __repr__(self):
         return f"GaussianEmbedding({self.kernel}, d={len(self.mean)})"
@@ -166,14 +141,14 @@ class GaussianEmbedding:
         """Values at the points T, an array of as many numbers."""
         T = as_points(T, "T")
         if T.shape[1] != len(self.mean):
-            raise ValueError(f"T must have points in dimension "
+            raise ValueError("T must have points in dimension "
                              f"{len(self.mean)}, got {T.shape[1]}")
         with np.errstate(over="ignore"):
             D = T - self.mean
         return _bell(self.kernel.sigma, self.covariance, D)
 
 
-# %% [8] Normal embeddings are data
+# %% [6] Normal embeddings are data
 def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
                     nu: RKHSFunction | GaussianEmbedding) -> float:
     """⟨μ, ν⟩, which is E k(X, Y) for two embeddings and E f(X) for a
@@ -183,10 +158,6 @@ def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
     ----------
     mu, nu : RKHSFunction or GaussianEmbedding
         With the same kernel.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -209,21 +180,12 @@ def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
     return float(value)
 
 
-# %% [9] Normal embeddings are data
 def embedding_distance(mu: RKHSFunction | GaussianEmbedding,
                        nu: RKHSFunction | GaussianEmbedding) -> float:
     """The distance ‖μ - ν‖ (:prf:ref:`cor-uniform-average`).
 
-    Parameters
-    ----------
-    mu, nu : RKHSFunction or GaussianEmbedding
-        With the same kernel.
-
-    Returns
-    -------
-    float
-        With a GaussianEmbedding it is the root of a difference: below
-        1e-7 of the larger norm it is mostly rounding.
+    As in `embedding_inner`. With a GaussianEmbedding it is the root of a
+    difference: below 1e-7 of the larger norm it is mostly rounding.
     """
     mu, nu = _suited(mu, nu)
     if isinstance(nu, RKHSFunction):
@@ -237,7 +199,29 @@ def embedding_distance(mu: RKHSFunction | GaussianEmbedding,
     return math.sqrt(max(square, 0.0)) * c
 
 
-# %% [10] The error from the sample itself
+# %% [7] Points far from zero
+def moved(Phi: Features, *others: Features) -> list[Features]:
+    """The maps with features k(x, ·) - h, for one h near the points of
+    all (:prf:ref:`lem-features-moved`); the maps themselves where no such
+    h leaves a simple kernel.
+
+    >>> from rkhs_lit.kernels import Linear
+    >>> Phi, = moved(Features(Linear(), [1e9, 1e9 + 1, 1e9 + 3]))
+    >>> Phi.diag()
+    array([1., 0., 4.])
+    """
+    maps = [Phi, *others]
+    for F in maps:
+        if not isinstance(F, Features):
+            raise ValueError("Phi must be Features, got "
+                             f"{type(F).__name__}")
+    k = Phi.kernel
+    near = k._about(*(F.points for F in maps))
+    if near is k or near == k:
+        return maps
+    return [Features(near, F, F.name, F.kernel_name) for F in maps]
+
+
 def embedding_error(kernel: Kernel, X) -> float:
     """Unbiased estimate of E‖μ̂ - μ‖², the mean squared error of
     ``mean_embedding(kernel, X)`` (:prf:ref:`prop-error-estimate`).
@@ -260,33 +244,30 @@ def embedding_error(kernel: Kernel, X) -> float:
     >>> round(embedding_error(Linear(), [1.0, 2.0, 6.0]), 6)    # 7 / 3
     2.333333
     """
-    Phi = Features(kernel, X)
-    n = len(Phi)
-    if n < 2:
+    Phi, = moved(Features(kernel, X))
+    c, Phi = Phi.unit()
+    if (n := len(Phi)) < 2:
         raise ValueError("X must hold at least two points")
-    near = kernel._about(Phi.points)     # features at the same distances
-    c, Phi = (Phi if near == kernel else Features(near, Phi)).unit()
     k = Phi.diag()
     half = k / 2
 
-    def visit(total, i, j):
-        part = np.sum(np.add.outer(half[i], half[j]) - Phi.tile(i, j))
+    def visit(total, i, j):                        # ‖k_x - k_y‖² / 2
+        part = np.sum(np.add.outer(half[i], half[j]) - Phi.gram(None, i, j))
         total += part if i == j else 2 * part
 
     total = float(reduce_tiles(visit, lambda: np.zeros(1), n)[0])
-    # total = n Σ |k_i|² - |Σ k_i|², and neither it nor |Σ k_i|² can be
+    # total = n Σ |k_x|² - |Σ k_x|², and neither it nor |Σ k_x|² can be
     # negative; 1e-8 allows for kernels computed to eight digits.
     slack = 1e-8 * n**2 * k.max()
     if not -slack <= total <= n * k.sum() + slack:
-        raise ValueError("kernel must be positive definite, but the sum of "
-                         f"squared distances is {2 * total * c:.6g} and "
-                         f"that of k(x, x) {k.sum() * c:.6g}")
+        raise ValueError("kernel must be positive definite, but a sum of "
+                         "squares is negative")
     return max(total, 0.0) / n**2 / (n - 1) * c
 
 
-# %% [11] On finite sets it is a property of a matrix
+# %% [8] On finite sets it is a property of a matrix
 @dataclass(frozen=True, eq=False)
-class Characteristic:
+class Characteristic(check.Record):
     """Verdict on a kernel on a finite set, with the pair of
     distributions that is hardest to tell apart
     (:prf:ref:`thm-finite-characteristic`).
@@ -298,8 +279,8 @@ class Characteristic:
     characteristic : bool
         Whether different distributions have different embeddings.
     p : (n,) array
-        Probabilities of the points; of `p` and `q` the one with the
-        first point that has any.
+        Probabilities; of `p` and `q` the one with the first point that
+        has any.
     q : (n,) array
         Probabilities that vanish wherever `p` does not.
     distance : float
@@ -314,8 +295,11 @@ class Characteristic:
     def __bool__(self) -> bool:
         return self.characteristic
 
+    def __post_init__(self):
+        for array in (self.p, self.q):
+            array.setflags(write=False)
 
-# %% [12] On finite sets it is a property of a matrix
+
 def is_characteristic(kernel: Kernel, X) -> Characteristic:
     """Whether a kernel is characteristic on the finite set X
     (:prf:ref:`thm-finite-characteristic`).
@@ -344,17 +328,21 @@ def is_characteristic(kernel: Kernel, X) -> Characteristic:
     """
     Phi = Features(kernel, X)
     n = len(Phi)
-    if n < 2 or _repeats(Phi.points):
+    if n < 2 or not _distinct(Phi.points):
         raise ValueError("X must hold at least two points, all distinct")
     scale, Phi = Phi.unit()
     K, B = Phi.gram(), helmert(n)
     tol = n * np.finfo(float).eps * np.abs(K).sum(axis=1).max()
-    _definite(K, tol)
+    # 1e-8 allows for kernels computed to eight digits.
+    verdict = is_positive_definite(K, max(tol, 1e-8 * np.abs(K).max()))
+    if not verdict:
+        raise ValueError("kernel must be positive definite, but of its "
+                         f"Gram matrix in units {verdict.reason}")
     (smallest,), v = eigh(B @ K @ B.T, subset_by_index=[0, 0])
     c = (v[:, 0] @ B).round(14)               # entries of 1e-17 are zero
     c *= np.sign(c[np.abs(c) > 1e-6][0])
     p, q = np.maximum(c, 0.0), np.maximum(-c, 0.0)
     strict, s = bool(smallest > tol), float(p.sum())
     return Characteristic(
-        strict, check.frozen(p / s), check.frozen(q / q.sum()),
+        strict, p / s, q / q.sum(),
         math.sqrt(smallest) * math.sqrt(scale) / s if strict else 0.0)

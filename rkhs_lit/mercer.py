@@ -4,11 +4,12 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: c0620405383b6b60
+# Cells: 1427e7701a7c832f
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh_tridiagonal
@@ -16,34 +17,12 @@ from scipy.sparse.linalg import (ArpackNoConvergence, LinearOperator,
                                  eigsh)
 
 import rkhs_lit.conventions as check
-from rkhs_lit.conventions import as_points, as_sequence
-from rkhs_lit.kernels import Gaussian, Kernel, gram_dot
-from rkhs_lit.moore_aronszajn import RKHSFunction
+from rkhs_lit.conventions import as_points
+from rkhs_lit.kernels import Gaussian, Kernel
+from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 
 # %% [2] From a price list to a space
-def _coefficients(a, name):
-    a = check.plain_array(a, name)
-    if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "biufc":
-        raise ValueError(f"{name} must be a list of numbers, got shape "
-                         f"{a.shape}")
-    if not np.isfinite(a).all():
-        raise ValueError(f"{name} must be finite")
-    return a
-
-
-def _prices(eigenvalues, *lists):
-    lam = _coefficients(eigenvalues, "eigenvalues")
-    if lam.dtype.kind == "c" or not (lam >= 0).all():
-        raise ValueError("eigenvalues must be nonnegative numbers")
-    for name, a in lists:
-        if len(a) != len(lam):
-            raise ValueError(f"{name} must have {len(lam)} coefficients, "
-                             f"one for each eigenvalue, got {len(a)}")
-    return lam.astype(float)
-
-
-# %% [3] From a price list to a space
 def spectral_inner(a, b, eigenvalues) -> float:
     """The inner product Σ a_j b_j* / λ_j (:prf:ref:`thm-weighted-l2`).
 
@@ -56,54 +35,37 @@ def spectral_inner(a, b, eigenvalues) -> float:
         Nonnegative. Where λ_j = 0 and a_j or b_j is not, a ValueError
         says that the function is not in the space.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> spectral_inner([1.0, 1.0], [3.0, 1.0], [1.0, 0.5])
     5.0
     """
-    a, b = _coefficients(a, "a"), _coefficients(b, "b")
-    lam = _prices(eigenvalues, ("a", a), ("b", b))
-    outside = np.flatnonzero((lam == 0) & ((a != 0) | (b != 0)))
-    if outside.size:
-        raise ValueError(f"a or b is not in the space: coefficient "
-                         f"{outside[0]} is not zero, its eigenvalue is")
-    keep = lam > 0
-    # The root on both sides: a product of small numbers may underflow.
-    root = np.sqrt(lam[keep])
+    v, w = _weights(a, "a", eigenvalues), _weights(b, "b", eigenvalues)
     with np.errstate(over="ignore", invalid="ignore"):
-        terms = (a[keep] / root) * np.conj(b[keep] / root)
+        terms = v * np.conj(w)
         total, size = terms.sum(), np.abs(terms).sum()
     if not np.isfinite(size):
-        raise ValueError("eigenvalues are too small for the coefficients: "
-                         "the sum overflows")
+        j = np.abs(terms).argmax()
+        raise ValueError("a or b is not in the space, as far as floats can "
+                         f"tell: coefficient {j} makes the sum infinite")
     if abs(total.imag) > 1e-8 * size:
         raise ValueError("a and b must be coefficients of real functions, "
                          "but the sum is complex")
     return float(total.real)
 
 
-# %% [4] From a price list to a space
 def spectral_norm(a, eigenvalues) -> float:
     """The norm √(Σ a_j a_j* / λ_j) (:prf:ref:`thm-weighted-l2`).
 
+    It is ``inf`` where λ_j = 0 and a_j is not: the function is not in the
+    space. A λ_j that underflows to 0 counts as an infinite price. A
+    finite list cannot prove that a function is in a space of infinite
+    dimension; see how the norm grows with its length.
+
     Parameters
     ----------
-    a : (r,) array
-        Real or complex coefficients.
-    eigenvalues : (r,) array
-        Nonnegative.
-
-    Returns
-    -------
-    float
-        ``inf`` where λ_j = 0 and a_j is not: the function is not in the
-        space. A λ_j that underflows to 0 counts as an infinite price. A
-        finite list cannot prove that a function is in a space of infinite
-        dimension; see how the norm grows with its length.
+    a, eigenvalues : (r,) arrays
+        As in `spectral_inner`.
 
     Examples
     --------
@@ -112,43 +74,32 @@ def spectral_norm(a, eigenvalues) -> float:
     >>> spectral_norm([3.0, 2.0], [1.0, 0.0])
     inf
     """
-    a = np.abs(_coefficients(a, "a"))
-    lam = _prices(eigenvalues, ("a", a))
-    if ((lam == 0) & (a > 0)).any():
-        return float("inf")
-    keep = lam > 0
     with np.errstate(over="ignore"):
-        return float(np.linalg.norm(a[keep] / np.sqrt(lam[keep])))
+        return float(np.linalg.norm(_weights(a, "a", eigenvalues)))
 
 
-# %% [5] From a price list to a space
-def _measure(nodes, weights):
-    nodes = as_sequence(nodes, "nodes")
-    w = _coefficients(weights, "weights")
-    if w.shape != (len(nodes),) or w.dtype.kind == "c":
-        raise ValueError(f"weights must be one number for each of "
-                         f"{len(nodes)} nodes, got shape {w.shape}")
-    if not (w >= 0).all() or not w.any():
-        raise ValueError("weights must be nonnegative and not all zero: "
-                         "they are the masses of a measure")
-    return nodes, w.astype(float)
+def _weights(a, name, eigenvalues):
+    """The w_j = a_j / √λ_j of the proof; infinite where only λ_j is 0."""
+    lam = check.vector(eigenvalues, "eigenvalues")
+    if lam.min() < 0:
+        raise ValueError("eigenvalues must be nonnegative numbers")
+    parts = a if isinstance(a, (list, tuple)) else [a]
+    if any(map(np.iscomplexobj, parts)):
+        a = (check.vector(np.real(a), name)
+             + 1j * check.vector(np.imag(a), name))
+    else:
+        a = check.vector(a, name)
+    if len(a) != len(lam):
+        raise ValueError(f"{name} must have {len(lam)} coefficients, one "
+                         f"for each eigenvalue, got {len(a)}")
+    w = np.where(a == 0, a, np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.divide(a, np.sqrt(lam), out=w, where=lam > 0)
 
 
-def _values(f, nodes):
-    check.function(f, "f")
-    values = check.plain_array(f(nodes), "f")
-    if values.dtype.kind not in "biuf":
-        raise ValueError("f must return real numbers")
-    values = values.astype(float)
-    if values.shape != (len(nodes),) or not np.isfinite(values).all():
-        raise ValueError(f"f must return {len(nodes)} finite numbers, one "
-                         f"for each node, got shape {values.shape}")
-    return values
-
-
-# %% [6] From a price list to a space
+# %% [3] From a price list to a space
 @dataclass(frozen=True, eq=False, repr=False)
-class Eigensystem:
+class Eigensystem(check.Record):
     """Functions e_j and numbers λ_j with k = Σ λ_j e_j e_j
     (:prf:ref:`thm-mercer`).
 
@@ -171,6 +122,18 @@ class Eigensystem:
     eigenvalues: np.ndarray
     vectors: np.ndarray
     functions: Callable
+
+    def __post_init__(self):
+        Phi, w = _measure(self.kernel, self.nodes, self.weights)
+        lam = check.positives(self.eigenvalues, "eigenvalues")
+        U = check.frozen(check.real_array(self.vectors, "vectors", 2))
+        if U.shape != (len(w), len(lam)):
+            raise ValueError(f"vectors must have the shape {len(w)} × "
+                             f"{len(lam)}, got {U.shape}")
+        check.function(self.functions, "functions")
+        for name, value in (("nodes", Phi.points), ("weights", w),
+                            ("eigenvalues", lam), ("vectors", U)):
+            object.__setattr__(self, name, value)
 
     def __repr__(self):
         return (f"Eigensystem({self.kernel}, n={len(self.nodes)}, "
@@ -196,12 +159,29 @@ class Eigensystem:
             np.sqrt(self.weights) * _values(f, self.nodes))
 
 
-# %% [7] The circle: Fourier series
+def _measure(kernel, nodes, weights):
+    """Φ and the masses w >= 0 of the measure Σ w_i δ(x_i)."""
+    Phi = Features(kernel, nodes, "nodes")
+    w = check.vector(weights, "weights", len(Phi))
+    if w.min() < 0 or not w.any():
+        raise ValueError("weights must be nonnegative and not all zero: "
+                         "they are the masses of a measure")
+    return Phi, w
+
+
+def _values(f, nodes):
+    return check.vector(check.function(f, "f")(nodes), "f", len(nodes))
+
+
+# %% [4] The circle: Fourier series
 def fourier_coefficients(f: Callable, degree: int, *,
                          period: float = 2 * np.pi,
                          n_points: int | None = None) -> np.ndarray:
-    """Fourier coefficients of a periodic function
-    (:prf:ref:`def-fourier-coefficients`).
+    """Fourier coefficients of a periodic function, a complex array for
+    l = -L, ..., L (:prf:ref:`def-fourier-coefficients`).
+
+    Those of modulus at most 4 ε times the largest value of f are set to
+    zero.
 
     Parameters
     ----------
@@ -215,12 +195,6 @@ def fourier_coefficients(f: Callable, degree: int, *,
         More than 2 L equidistant points; by default the larger of 1024
         and 8 L. Where f jumps, the error is of the order of 1 / n_points.
 
-    Returns
-    -------
-    (2 L + 1,) complex array
-        The coefficients for l = -L, ..., L. Those of modulus at most
-        4 ε times the largest value of f are set to zero.
-
     Examples
     --------
     >>> fourier_coefficients(lambda x: 2 * np.cos(x), 1).round(6).real
@@ -229,28 +203,23 @@ def fourier_coefficients(f: Callable, degree: int, *,
     degree = check.whole(degree, "degree", 0)
     period = check.positive(period, "period")
     n = max(1024, 8 * degree) if n_points is None else check.whole(
-        n_points, "n_points", 1)
-    if n <= 2 * degree:
-        raise ValueError(f"n_points must be more than {2 * degree} for "
-                         f"degree {degree}, got {n}")
+        n_points, "n_points", 2 * degree + 1)
     # One period around zero, in the order that the FFT wants.
-    x = period * ((np.arange(n) / n + 0.5) % 1 - 0.5)
-    values = _values(f, x)
-    l = np.arange(-degree, degree + 1)
-    c = np.fft.fft(values)[l % n] / n
+    values = _values(f, period * ((np.arange(n) / n + 0.5) % 1 - 0.5))
+    c = np.fft.fft(values)[np.arange(-degree, degree + 1) % n] / n
     c[np.abs(c) <= 4 * np.finfo(float).eps * np.abs(values).max()] = 0
     return c
 
 
-# %% [8] A top hat, and why it is expensive
-def _angles(X, name="X"):
+def _line(X, name):
     x = as_points(X, name)
     if x.shape[1] != 1:
-        raise ValueError(f"{name} must be angles, one number a point, got "
+        raise ValueError(f"{name} must be one number a point, got "
                          f"dimension {x.shape[1]}")
     return x[:, 0]
 
 
+# %% [5] A top hat, and why it is expensive
 def _waves(x, degree):
     """Columns 1, √2 cos x, √2 sin x, √2 cos 2x, √2 sin 2x, ..."""
     angles = np.outer(x, np.arange(1, degree + 1))
@@ -260,37 +229,8 @@ def _waves(x, degree):
     return W
 
 
-def _half_spectrum(k, L):
-    """k_0, ..., k_L from a list or from a function and L."""
-    if callable(k):
-        k = [k(l) for l in range(check.whole(L, "degree", 0) + 1)]
-    k = _coefficients(k, "coefficients")
-    if L is not None and L != len(k) - 1:
-        raise ValueError(f"degree must be {len(k) - 1} for {len(k)} "
-                         f"coefficients, got {L}")
-    if k.dtype.kind == "c" or not (k >= 0).all():
-        raise ValueError("coefficients must be nonnegative: a negative "
-                         "one is a negative eigenvalue")
-    return k
-
-
-class _Periodic(Kernel):
-    def _prepare(self, X, name):
-        return _angles(X, name)
-
-    def _diag(self, X):
-        origin = np.zeros(1)
-        return np.full(len(X), self._gram(origin, origin)[0, 0])
-
-    def spectrum(self, degree: int) -> np.ndarray:
-        """The coefficients k_l for l = -degree, ..., degree."""
-        half = self._half(check.whole(degree, "degree", 0))
-        return np.concatenate([half[:0:-1], half])
-
-
-# %% [9] A top hat, and why it is expensive
 @dataclass(frozen=True)
-class FourierKernel(_Periodic):
+class FourierKernel(Kernel):
     """The kernel Σ k_l exp(i l (x - y)) on the circle
     (:prf:ref:`thm-fourier-rkhs`).
 
@@ -313,16 +253,28 @@ class FourierKernel(_Periodic):
     coefficients: Sequence | Callable
     degree: int | None = None
 
+    _prepare = staticmethod(_line)
+
     def __post_init__(self):
-        k = _half_spectrum(self.coefficients, self.degree)
-        object.__setattr__(self, "coefficients", tuple(map(float, k)))
+        k, L = self.coefficients, self.degree
+        if callable(k):
+            k = [k(l) for l in range(check.whole(L, "degree", 0) + 1)]
+        k = check.vector(k, "coefficients")
+        if L is not None and L != len(k) - 1:
+            raise ValueError(f"degree must be {len(k) - 1} for {len(k)} "
+                             f"coefficients, got {L}")
+        if k.min() < 0:
+            raise ValueError("coefficients must be nonnegative: a negative "
+                             "one is a negative eigenvalue")
+        object.__setattr__(self, "coefficients", tuple(k.tolist()))
         object.__setattr__(self, "degree", len(k) - 1)
 
-    def _half(self, degree):
-        k = np.zeros(degree + 1)
-        known = self.coefficients[:degree + 1]
-        k[:len(known)] = known
-        return k
+    def spectrum(self, degree: int) -> np.ndarray:
+        """The coefficients k_l for l = -degree, ..., degree."""
+        L = check.whole(degree, "degree", 0)
+        l = np.abs(np.arange(-L, L + 1))
+        return np.array([*self.coefficients, 0.0])[
+            np.minimum(l, self.degree + 1)]
 
     def _gram(self, X, Y):
         V = _waves(X, self.degree)
@@ -330,10 +282,13 @@ class FourierKernel(_Periodic):
         k = np.repeat(self.coefficients, 2)[1:]
         return (V * k) @ W.T
 
+    def _diag(self, X):
+        return np.full(len(X), self.spectrum(self.degree).sum())
 
-# %% [10] The Jacobi theta kernel
+
+# %% [6] The Jacobi theta kernel
 @dataclass(frozen=True)
-class JacobiTheta(_Periodic):
+class JacobiTheta(Kernel):
     """A Gaussian wrapped around the circle (:prf:ref:`prop-theta`).
 
     k(x, y) = Σ exp(-σ² l² / 2 + i l (x - y)) / (2π), over all whole l.
@@ -345,20 +300,22 @@ class JacobiTheta(_Periodic):
 
     Examples
     --------
-    >>> k = JacobiTheta(0.5)
-    >>> bool(np.isclose(k([0.1], [2 * np.pi - 0.1])[0, 0],
-    ...                 k([0.0], [0.2])[0, 0]))
-    True
+    >>> JacobiTheta(0.5)([0.0, 2 * np.pi]).round(6)
+    array([[0.797885, 0.797885],
+           [0.797885, 0.797885]])
     """
 
     sigma: float
 
-    def __post_init__(self):
-        object.__setattr__(
-            self, "sigma", check.width(self.sigma, "sigma"))
+    _prepare = staticmethod(_line)
 
-    def _half(self, degree):
-        l = np.arange(degree + 1)
+    def __post_init__(self):
+        object.__setattr__(self, "sigma", check.width(self.sigma, "sigma"))
+
+    def spectrum(self, degree: int) -> np.ndarray:
+        """The coefficients k_l for l = -degree, ..., degree."""
+        L = check.whole(degree, "degree", 0)
+        l = np.arange(-L, L + 1)
         return np.exp(-(self.sigma * l) ** 2 / 2) / (2 * np.pi)
 
     def _gram(self, X, Y):
@@ -368,11 +325,14 @@ class JacobiTheta(_Periodic):
             total = sum(np.exp(-((d + turn * n) / self.sigma) ** 2 / 2)
                         for n in range(-4, 5))
             return total / (np.sqrt(turn) * self.sigma)
-        k = self._half(4)
+        k = self.spectrum(4)[4:]
         return k[0] + 2 * sum(k[l] * np.cos(l * d) for l in range(1, 5))
 
+    def _diag(self, X):
+        origin = np.zeros(1)
+        return np.full(len(X), self._gram(origin, origin)[0, 0])
 
-# %% [11] The Jacobi theta kernel
+
 def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
                         degree: int) -> Eigensystem:
     """Waves and Fourier coefficients of a kernel on the circle, for the
@@ -383,19 +343,14 @@ def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
     kernel : FourierKernel or JacobiTheta
     degree : int
         Waves up to cos(degree x), sin(degree x); those with coefficient 0
-        are left out.
-
-    Returns
-    -------
-    Eigensystem
-        With 8 degree + 64 equidistant nodes.
+        are left out. There are 8 degree + 64 equidistant nodes.
 
     Examples
     --------
     >>> fourier_eigensystem(FourierKernel([1.0, 0.25, 0.5]), 2).eigenvalues
     array([1.  , 0.5 , 0.5 , 0.25, 0.25])
     """
-    if not isinstance(kernel, _Periodic):
+    if not isinstance(kernel, (FourierKernel, JacobiTheta)):
         raise ValueError("kernel must be a FourierKernel or a JacobiTheta, "
                          f"got {type(kernel).__name__}")
     degree = check.whole(degree, "degree", 0)
@@ -405,20 +360,21 @@ def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
     if not order.size:
         raise ValueError("kernel has no positive coefficient up to degree "
                          f"{degree}")
-
-    def functions(T):
-        return _waves(_angles(T, "T"), degree)[:, order]
-
-    n = 8 * degree + 64
-    nodes, weights = 2 * np.pi * np.arange(n) / n, np.full(n, 1 / n)
-    return Eigensystem(kernel, nodes, weights, lam[order],
+    n, functions = 8 * degree + 64, partial(_some_waves, degree, order)
+    nodes = 2 * np.pi * np.arange(n) / n
+    return Eigensystem(kernel, nodes, np.full(n, 1 / n), lam[order],
                        functions(nodes) / np.sqrt(n), functions)
 
 
-# %% [12] The integral operator of a kernel
+def _some_waves(degree, order, T):
+    return _waves(_line(T, "T"), degree)[:, order]
+
+
+# %% [7] The integral operator of a kernel
 def integral_operator(kernel: Kernel, nodes, weights,
                       f: Callable) -> RKHSFunction:
-    """S_k f, the integral of k(x, ·) f(x) over μ = Σ w_i δ(x_i)
+    """S_k f, the integral of k(x, ·) f(x) over μ = Σ w_i δ(x_i), with
+    ⟨S_k f, g⟩ = Σ w_i f(x_i) g(x_i) for all g of the space
     (:prf:ref:`prop-integral-operator`).
 
     Parameters
@@ -429,74 +385,20 @@ def integral_operator(kernel: Kernel, nodes, weights,
         Nonnegative masses: of a quadrature rule, or 1 / n for a sample.
     f : function
         Takes a sequence of points and returns as many numbers.
-
-    Returns
-    -------
-    RKHSFunction
-        With ⟨S_k f, g⟩ = Σ w_i f(x_i) g(x_i) for all g of the space.
     """
-    nodes, w = _measure(nodes, weights)
-    return RKHSFunction(kernel, nodes, w * _values(f, nodes))
+    Phi, w = _measure(kernel, nodes, weights)
+    return Phi @ (w * _values(f, Phi.points))
 
 
-# %% [13] Eigenfunctions by quadrature
-# Up to this many nodes all eigenvectors are computed, and up to that many
-# the matrix is stored.
-_DENSE, _STORED = 1000, 4000
-
-
-def _nonnegative(lam):
-    if lam.min() < -1e-8 * np.abs(lam).max():
-        raise ValueError("kernel must be positive definite, but the "
-                         f"operator has the eigenvalue {lam.min():.6g}")
-    return lam
-
-
-def _leading(kernel, nodes, root, r):
-    """Eigenvalues, largest first, and eigenvectors of D K D."""
-    n = len(root)
-    if r is None or n <= _DENSE or r > n // 20:
-        lam, U = eigh(root[:, None] * kernel(nodes) * root)
-        return _nonnegative(lam)[::-1], U[:, ::-1]
-    if n <= _STORED:
-        A = root[:, None] * kernel(nodes) * root
-    else:
-        A = LinearOperator((n, n), dtype=float, matvec=lambda v: (
-            root * gram_dot(kernel, nodes, None, root * v.ravel())))
-    # A fixed start, and one without symmetry: an even vector would never
-    # find an odd eigenfunction.
-    start = np.random.default_rng(0).normal(size=n)
-    try:
-        lam, U = eigsh(A, k=r, v0=start)
-    except ArpackNoConvergence:
-        raise ValueError(f"n_components must be smaller: {r} eigenvalues "
-                         "cannot be told apart") from None
-    return _nonnegative(lam)[::-1], U[:, ::-1]
-
-
-# %% [14] Eigenfunctions by quadrature
-def _rank(lam, n, r):
-    rank = np.sum(lam > n * np.finfo(float).eps * abs(lam[0]))
-    if rank == 0:
-        raise ValueError("kernel must not be zero at all nodes")
-    if (r or 1) > rank:
-        raise ValueError(f"n_components must be at most {rank}, the number "
-                         f"of eigenvalues above rounding, got {r}")
-    return r or rank
-
-
-def _signed(U):
-    """Each column with its last large entry positive."""
-    large = np.abs(U) >= 0.5 * np.abs(U).max(axis=0)
-    last = len(U) - 1 - large[::-1].argmax(axis=0)
-    return U * np.sign(U[last, np.arange(U.shape[1])])
-
-
-# %% [15] Eigenfunctions by quadrature
+# %% [8] Eigenfunctions by quadrature
 def eigensystem(kernel: Kernel, nodes, weights,
                 n_components: int | None = None) -> Eigensystem:
     """Eigenvalues and eigenfunctions of T_k by quadrature
     (:prf:ref:`prop-nystrom`).
+
+    The functions are orthonormal for the rule, and evaluated anywhere
+    with errors of the order ε λ_1 / λ_j; features with errors
+    ε √(λ_1 / λ_j).
 
     Parameters
     ----------
@@ -510,12 +412,6 @@ def eigensystem(kernel: Kernel, nodes, weights,
         By default all eigenvalues above rounding, n ε λ_1; asking for
         more is an error.
 
-    Returns
-    -------
-    Eigensystem
-        Functions orthonormal for the rule, evaluated anywhere with errors
-        of the order ε λ_1 / λ_j; features with errors ε √(λ_1 / λ_j).
-
     Examples
     --------
     The kernel xy on [-1, 1] has one eigenfunction, √(3/2) x:
@@ -526,22 +422,96 @@ def eigensystem(kernel: Kernel, nodes, weights,
     >>> system.eigenvalues.round(6), system.functions([2.0]).round(6)
     (array([0.666667]), array([[2.44949]]))
     """
-    rule = RKHSFunction(kernel, *_measure(nodes, weights))   # a copy
-    nodes, w = rule.points, rule.weights
-    root, r = np.sqrt(w), n_components
-    r = None if r is None else check.whole(r, "n_components", 1)
-    lam, U = _leading(kernel, nodes, root, r)
-    r = _rank(lam, len(w), r)
-    lam, U = lam[:r].copy(), _signed(U[:, :r])
-    expansion = root[:, None] * U / lam
-
-    def functions(T):
-        return gram_dot(kernel, as_sequence(T, "T"), nodes, expansion)
-
-    return Eigensystem(kernel, nodes, w, lam, U, functions)
+    Phi, w = _measure(kernel, nodes, weights)
+    root = np.sqrt(w)
+    lam, U = _leading(Phi, root, n_components)         # D K D U = U λ
+    e = partial(_expansions, Phi, root[:, None] * U / lam)
+    return Eigensystem(kernel, Phi, w, lam, U, e)
 
 
-# %% [16] The Gaussian kernel and a Gaussian measure
+def _expansions(Phi, W, T):
+    """The functions Φ W at the points T."""
+    return Features(Phi.kernel, T, "T").dot(W, Phi)
+
+
+def _leading(Phi, root, r):
+    """The r largest eigenvalues of D K D, by default those above rounding,
+    and eigenvectors whose last large entry is positive."""
+    n, r = len(Phi), None if r is None else check.whole(
+        r, "n_components", 1)
+    few = r is not None and n > 1000 and r <= n // 20
+    if few and n > 4000:                       # too many to store K
+        A = LinearOperator((n, n), dtype=float, matvec=lambda v: (
+            root * Phi.dot(root * v.ravel())))
+    else:
+        A = root[:, None] * Phi.gram() * root
+    # A fixed start, and one without symmetry: an even vector would never
+    # find an odd eigenfunction.
+    start = np.random.default_rng(0).normal(size=n)
+    try:
+        lam, U = eigsh(A, k=r, v0=start) if few else eigh(A)
+    except ArpackNoConvergence:
+        raise ValueError(f"n_components must be smaller: {r} eigenvalues "
+                         "cannot be told apart") from None
+    if lam.min() < -1e-8 * np.abs(lam).max():
+        raise ValueError("kernel must be positive definite, but the "
+                         f"operator has the eigenvalue {lam.min():.6g}")
+    rank = np.sum(lam > n * np.finfo(float).eps * abs(lam[-1]))
+    if rank == 0:
+        raise ValueError("kernel must not be zero at all nodes")
+    if (r or 1) > rank:
+        raise ValueError(f"n_components must be at most {rank}, the number "
+                         f"of eigenvalues above rounding, got {r}")
+    lam, U = lam[::-1][:r or rank], U[:, ::-1][:, :r or rank]
+    large = np.abs(U) >= 0.5 * np.abs(U).max(axis=0)
+    last = n - 1 - large[::-1].argmax(axis=0)
+    return lam, U * np.sign(U[last, np.arange(len(lam))])
+
+
+# %% [9] The Gaussian kernel and a Gaussian measure
+def hermite_eigensystem(sigma: float, width: float,
+                        n_components: int) -> Eigensystem:
+    """Eigenvalues and eigenfunctions of the Gaussian kernel for the
+    measure N(0, width²), in closed form (:prf:ref:`thm-hermite`).
+
+    In several dimensions the products of these eigenvalues
+    λ_j = (1 - B) B^j and functions, one for each coordinate, are those of
+    the Gaussian kernel and a product of normal measures. The rule is
+    exact for products e_i e_j, i + j < 2 (r + 64), not for polynomials.
+    For σ much smaller than `width` it does not reach the tails of μ.
+
+    Parameters
+    ----------
+    sigma : float
+        Of the kernel exp(-(x - y)² / (2σ²)) on the line.
+    width : float
+        Standard deviation of the measure.
+    n_components : int
+
+    Examples
+    --------
+    >>> hermite_eigensystem(1.0, 1.0, 3).eigenvalues.round(6)
+    array([0.618034, 0.236068, 0.09017 ])
+    """
+    sigma, s = check.width(sigma, "sigma"), check.width(width, "width")
+    r = check.whole(n_components, "n_components", 1)
+    omega = np.hypot(1.0, 2 * s / sigma)
+    B = (2 * s / sigma / (omega + 1)) ** 2          # (ω - 1) / (ω + 1)
+    lam = 2 / (omega + 1) * B ** np.arange(r)
+    if not lam[-1] > np.finfo(float).tiny:
+        raise ValueError(f"n_components must be smaller: λ_{r - 1} is 0")
+    n = r + 64
+    z = eigvalsh_tridiagonal(np.zeros(n), np.sqrt(np.arange(1, n)))
+    z /= np.sqrt(omega)
+    E = _hermite_functions(z, omega, n)
+    # Scaled: the squares of the largest values may overflow.
+    largest = np.abs(E).max(axis=1)
+    size = largest * np.linalg.norm(E / largest[:, None], axis=1)
+    return Eigensystem(Gaussian(sigma), s * z, (1 / size) ** 2, lam,
+                       E[:, :r] / size[:, None],
+                       partial(_hermite_at, s, omega, r))
+
+
 def _hermite_functions(z, omega, r):
     """The r functions e_j at z = x / s."""
     u = np.sqrt(omega) * z
@@ -558,64 +528,9 @@ def _hermite_functions(z, omega, r):
     return E
 
 
-def _hermite_rule(omega, n):
-    """Nodes, roots of the weights, and √w_i e_j(z_i)."""
-    z = eigvalsh_tridiagonal(np.zeros(n), np.sqrt(np.arange(1, n)))
-    z /= np.sqrt(omega)
-    E = _hermite_functions(z, omega, n)
-    # Scaled: the squares of the largest values may overflow.
-    largest = np.abs(E).max(axis=1)
-    size = largest * np.linalg.norm(E / largest[:, None], axis=1)
-    return z, 1 / size, E / size[:, None]
-
-
-# %% [17] The Gaussian kernel and a Gaussian measure
-def hermite_eigensystem(sigma: float, width: float,
-                        n_components: int) -> Eigensystem:
-    """Eigenvalues and eigenfunctions of the Gaussian kernel for the
-    measure N(0, width²), in closed form (:prf:ref:`thm-hermite`).
-
-    Parameters
-    ----------
-    sigma : float
-        Of the kernel exp(-(x - y)² / (2σ²)) on the line.
-    width : float
-        Standard deviation of the measure.
-    n_components : int
-
-    Returns
-    -------
-    Eigensystem
-        With λ_j = (1 - B) B^j. In several dimensions the products of
-        these eigenvalues and functions, one for each coordinate, are
-        those of the Gaussian kernel and a product of normal measures.
-        The rule is exact for products e_i e_j, i + j < 2 (r + 64), not
-        for polynomials. For σ much smaller than `width` it does not reach
-        the tails of μ.
-
-    Examples
-    --------
-    >>> hermite_eigensystem(1.0, 1.0, 3).eigenvalues.round(6)
-    array([0.618034, 0.236068, 0.09017 ])
-    """
-    sigma = check.width(sigma, "sigma")
-    width = check.width(width, "width")
-    r = check.whole(n_components, "n_components", 1)
-    omega = np.hypot(1.0, 2 * width / sigma)
-    B = (2 * width / sigma / (omega + 1)) ** 2      # (ω - 1) / (ω + 1)
-    lam = 2 / (omega + 1) * B ** np.arange(r)
-    if not lam[-1] > np.finfo(float).tiny:
-        raise ValueError(f"n_components must be smaller: λ_{r - 1} is 0")
-
-    def functions(T):
-        x = as_points(T, "T")
-        if x.shape[1] != 1:
-            raise ValueError("T must be points of the line")
-        # The recursion multiplies numbers up to 1e100 by √ω x / s.
-        if np.abs(x).max() > 1e100 * width / np.sqrt(omega):
-            raise ValueError("T is too far from zero")
-        return _hermite_functions(x[:, 0] / width, omega, r)
-
-    z, root, vectors = _hermite_rule(omega, r + 64)
-    return Eigensystem(Gaussian(sigma), width * z, root**2, lam,
-                       vectors[:, :r], functions)
+def _hermite_at(s, omega, r, T):
+    x = _line(T, "T")
+    # The recursion multiplies numbers up to 1e100 by √ω x / s.
+    if np.abs(x).max() > 1e100 * s / np.sqrt(omega):
+        raise ValueError("T is too far from zero")
+    return _hermite_functions(x / s, omega, r)

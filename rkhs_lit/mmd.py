@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b6679793755d5f06
+# Cells: befd5a26de49817b
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ import numpy as np
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
 from rkhs_lit.kernels import Kernel, reduce_tiles, squared_distances
+from rkhs_lit.mean_embedding import mean_embedding, moved
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 
@@ -29,23 +30,7 @@ def _mean(Phi, Psi=None, *, distinct=False):
     return float(check.finite(total, "the kernel")) / (m * n)
 
 
-# %% [3] Points far from zero
-def moved(Phi: Features, *others: Features) -> list[Features]:
-    """The maps with features k(x, ·) - h, for one h near the points of
-    all (:prf:ref:`lem-features-moved`); the maps themselves where no such
-    h leaves a simple kernel.
-
-    >>> from rkhs_lit.kernels import Linear
-    >>> Phi, = moved(Features(Linear(), [1e9, 1e9 + 1, 1e9 + 3]))
-    >>> Phi.diag()
-    array([1., 0., 4.])
-    """
-    maps = Phi, *others
-    near = Phi.kernel._about(*(F.points for F in maps))
-    return [Features(near, F, F.name, F.kernel_name) for F in maps]
-
-
-# %% [4] Fine print
+# %% [3] Fine print
 def _samples(kernel, X, Y, at_least=1):
     """The maps Φ and Ψ of two samples with points of one kind."""
     Phi, Psi = Features(kernel, X), Features(kernel, Y, "Y")
@@ -57,7 +42,6 @@ def _samples(kernel, X, Y, at_least=1):
     return Phi, Psi
 
 
-# %% [5] Fine print
 def _square(value, size, unit=1.0):
     """max(value, 0) for squared distances, from terms of this size."""
     least = np.min(value)
@@ -76,7 +60,6 @@ def _certain(value, xx, yy, xy, Phi, Psi):
     return check.certain(float(value), float(errors.sum()), "MMD²", spread)
 
 
-# %% [6] Fine print
 def _pooled(Phi, Psi):
     """HKH for both samples, in units of the largest entry of K."""
     between = Phi.gram(Psi)
@@ -97,49 +80,7 @@ def _orders(marks, B, rng):
         yield rng.permuted(rows, axis=1).T
 
 
-def _splits(K, S, at_least):
-    """The matrix and the marks of splits into so many points or more."""
-    K, S = check.real_array(K, "K", 2), check.real_array(S, "S", 2)
-    N, m = len(S), S.sum(axis=0)
-    if K.shape != (N, N):
-        raise ValueError("K must have a row and a column for each row of S"
-                         f" ({N}), got shape {K.shape}")
-    if (S != S * S).any() or min(m.min(), N - m.max()) < at_least:
-        raise ValueError(f"S must mark at least {at_least} points in each "
-                         "column with 1, and as many with 0")
-    return K, S
-
-
-def _ties(K):
-    """What counts as a tie, from a centred Gram matrix of size one."""
-    eps, largest = np.finfo(float).eps, float(max(K.max(), -K.min()))
-    check.certain(largest, 16 * eps if largest else 0.0, "the largest entry"
-                  " of the centred Gram matrix, in units of the kernel,")
-    return (1e-10 + 4 * len(K) * eps) * largest + 16 * eps
-
-
-# %% [7] Fine print
-def _median_distance(X):
-    pairs = len(X) * (len(X) - 1) // 2
-    if pairs <= 2**20:
-        return np.median(np.sqrt(_squares(X)))
-    return np.mean([np.sqrt(_squared_distance_of_rank(X, rank))
-                    for rank in {(pairs - 1) // 2, pairs // 2}])
-
-
-# %% [8] Fine print
-def _suited(kernel, points, letter, name="the kernel"):
-    """Points as the kernel wants them, or an error that names both."""
-    try:
-        return kernel._prepare(points, letter)
-    except ValueError as error:
-        if str(error).startswith(letter):
-            raise
-        raise ValueError(f"{letter} does not suit {name}: {error}"
-                         ) from None
-
-
-# %% [9] The distance and the witness of two samples
+# %% [4] The distance and the witness of two samples
 def mmd2_biased(kernel: Kernel, X, Y) -> float:
     """The squared distance between the mean features of two samples
     (:prf:ref:`prop-mmd-feature-means`).
@@ -174,23 +115,14 @@ def mmd2_biased(kernel: Kernel, X, Y) -> float:
     return _certain(square, xx, yy, xy, Phi, Psi)
 
 
-# %% [10] The distance and the witness of two samples
 def witness(kernel: Kernel, X, Y) -> RKHSFunction:
-    """The function μ_X - μ_Y, which tells two samples apart best
+    """The function w = μ_X - μ_Y, which tells two samples apart best
     (:prf:ref:`thm-mmd-three`).
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X, Y : sequences of m and n points
-
-    Returns
-    -------
-    RKHSFunction
-        w. For a Gaussian kernel it is positive where X is denser after
-        both are blurred (:prf:ref:`prop-mmd-blurred`). Its norm is the
-        MMD of the samples, and of all functions of norm one
-        w / norm(w) has the largest difference of means.
+    Its norm is the MMD of the samples, and of all functions of norm one
+    w / norm(w) has the largest difference of means. For a Gaussian kernel
+    it is positive where X is denser after both are blurred
+    (:prf:ref:`prop-mmd-blurred`). Arguments as for `mmd2_biased`.
 
     Examples
     --------
@@ -200,27 +132,17 @@ def witness(kernel: Kernel, X, Y) -> RKHSFunction:
     array([ 0.988891, -0.988891])
     """
     Phi, Psi = _samples(kernel, X, Y)
-    m, n = len(Phi), len(Psi)
-    return Phi @ np.full(m, 1 / m) - Psi @ np.full(n, 1 / n)
+    return mean_embedding(kernel, Phi) - mean_embedding(kernel, Psi)
 
 
-# %% [11] Estimating MMD without bias
+# %% [5] Estimating MMD without bias
 def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     """Unbiased estimate of MMD² from two samples
     (:prf:ref:`thm-mmd-unbiased`).
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive definite, on any kind of points.
-    X, Y : sequences of m and n points
-        Drawn independently, at least two of each.
-
-    Returns
-    -------
-    float
-        Often negative if the two distributions are equal, because its
-        mean is then 0. Computed a tile at a time, no Gram matrix is stored.
+    Arguments as for `mmd2_biased`, with at least two points of each
+    sample, drawn independently. It is often negative if the two
+    distributions are equal, because its mean is then 0.
 
     Examples
     --------
@@ -234,7 +156,7 @@ def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     return _certain((xx - xy) + (yy - xy), xx, yy, xy, Phi, Psi)
 
 
-# %% [12] Rounding must not break ties
+# %% [6] Rounding must not break ties
 def permutation_pvalue(statistic: float, null_distribution, *,
                        tol: float = 0.0) -> float:
     """The p-value (1 + #{null >= statistic}) / (1 + B)
@@ -268,9 +190,8 @@ def permutation_pvalue(statistic: float, null_distribution, *,
     return (1 + count) / (1 + len(null))
 
 
-# %% [13] Rounding must not break ties
 @dataclass(frozen=True, eq=False, repr=False)
-class PermutationTest:
+class PermutationTest(check.Record):
     """What a permutation test has found
     (:prf:ref:`thm-permutation-level`).
 
@@ -290,21 +211,20 @@ class PermutationTest:
     null_distribution: np.ndarray
 
     def __post_init__(self):
-        values = {"statistic": check.number(self.statistic, "statistic"),
-                  "pvalue": check.number(self.pvalue, "pvalue"),
-                  "null_distribution": check.vector(self.null_distribution,
-                                                    "null_distribution")}
-        if not 0 < values["pvalue"] <= 1:
+        for name, checked in (("statistic", check.number),
+                              ("pvalue", check.number),
+                              ("null_distribution", check.vector)):
+            object.__setattr__(self, name,
+                               checked(getattr(self, name), name))
+        if not 0 < self.pvalue <= 1:
             raise ValueError(f"pvalue must be in (0, 1], got {self.pvalue}")
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
 
     def __repr__(self):
         return (f"PermutationTest(statistic={self.statistic:.6g}, pvalue="
                 f"{self.pvalue:.6g}, B={len(self.null_distribution)})")
 
 
-# %% [14] Thousands of splits, one matrix product
+# %% [7] Thousands of splits, one matrix product
 def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
     """MMD² of all splits of a pooled sample, from its centred Gram matrix
     K; a column of S marks the points of a first sample with ones
@@ -314,9 +234,15 @@ def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
     >>> split_statistics(centre([[1.0, 0.0], [0.0, 1.0]]), [[1], [0]])
     array([2.])
     """
-    K, S = _splits(K, S, 1 + check.flag(unbiased, "unbiased"))
+    K, S = check.real_array(K, "K", 2), check.real_array(S, "S", 2)
     N, m = len(S), S.sum(axis=0)
-    n = N - m
+    n, at_least = N - m, 1 + check.flag(unbiased, "unbiased")
+    if K.shape != (N, N):
+        raise ValueError("K must have a row and a column for each row of S"
+                         f" ({N}), got shape {K.shape}")
+    if (S != S * S).any() or min(m.min(), n.min()) < at_least:
+        raise ValueError(f"S must mark at least {at_least} points in each "
+                         "column with 1, and as many with 0")
     q = np.einsum("ij,ij->j", S, K @ S)
     if not unbiased:
         return (N / (m * n)) ** 2 * q
@@ -325,7 +251,7 @@ def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
             + 2 * q / (m * n))
 
 
-# %% [15] Thousands of splits, one matrix product
+# %% [8] Thousands of splits, one matrix product
 def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
              rng=None, unbiased: bool = False) -> PermutationTest:
     """Test whether two samples come from one distribution
@@ -365,20 +291,27 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
     unbiased = check.flag(unbiased, "unbiased")
     Phi, Psi = moved(*_samples(kernel, X, Y, 1 + unbiased))
     B = check.whole(n_permutations, "n_permutations", 1)
+    rng = check.generator(rng)
+
     K, scale = _pooled(Phi, Psi)                          # HKH / scale
     m, N = len(Phi), len(K)
     marks = 1.0 * ((np.arange(N) < m) == (2 * m <= N))    # the smaller
     T = np.concatenate([split_statistics(K, S, unbiased)
-                        for S in _orders(marks, B, check.generator(rng))])
+                        for S in _orders(marks, B, rng)])
     if not unbiased:
         T = _square(T, 1, unit=scale)
-    pvalue = permutation_pvalue(T[0], T[1:], tol=(1 + unbiased) * _ties(K))
+
+    eps, largest = np.finfo(float).eps, float(max(K.max(), -K.min()))
+    check.certain(largest, 16 * eps if largest else 0.0, "the largest entry"
+                  " of the centred Gram matrix, in units of the kernel,")
+    tie = (1e-10 + 4 * N * eps) * largest + 16 * eps
+    pvalue = permutation_pvalue(T[0], T[1:], tol=(1 + unbiased) * tie)
     with np.errstate(over="ignore"):
         T = check.finite(T * scale, "the kernel")
     return PermutationTest(T[0], pvalue, T[1:])
 
 
-# %% [16] The median heuristic
+# %% [9] The median heuristic
 def _squares(X, i=slice(None), j=slice(None)):
     """Squared distances of the pairs in a tile, each pair once."""
     D = squared_distances(X[i], X[j])
@@ -402,7 +335,6 @@ def _squared_distance_of_rank(X, rank):
     return float(np.int64(found).view(np.float64))
 
 
-# %% [17] The median heuristic
 def median_heuristic(X, *, max_points: int | None = None,
                      rng=None) -> float:
     """A bandwidth: the median distance between pairs of points
@@ -440,8 +372,14 @@ def median_heuristic(X, *, max_points: int | None = None,
         raise ValueError("X must hold at least two points")
     # A power of two changes no digit, and makes the largest entry one.
     exponent = int(np.frexp(np.abs(X).max())[1])
+    unit, pairs = np.ldexp(X, -exponent), len(X) * (len(X) - 1) // 2
+    if pairs <= 2**20:
+        median = np.median(np.sqrt(_squares(unit)))
+    else:
+        median = np.mean([np.sqrt(_squared_distance_of_rank(unit, rank))
+                          for rank in {(pairs - 1) // 2, pairs // 2}])
     with np.errstate(over="ignore"):
-        sigma = np.ldexp(_median_distance(np.ldexp(X, -exponent)), exponent)
+        sigma = np.ldexp(median, exponent)
     if not 0 < sigma < np.inf:
         raise ValueError("X must have a positive median distance, but it "
                          f"is {sigma}: more than half of the pairs "

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 239cae04ce3478e5
+# Cells: 3d8ec708b3c771a5
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -39,7 +39,7 @@ def _copied(item):
     return item
 
 
-def _fixed(points, name="points"):
+def _fixed(points, name):
     points = as_sequence(points, name)
     if isinstance(points, Pairs):
         parts = points.first, points.second
@@ -59,9 +59,12 @@ def _fixed(points, name="points"):
 def _rows(points, rows):
     if isinstance(points, Pairs):
         return Pairs(_rows(points.first, rows), _rows(points.second, rows))
-    if isinstance(points, np.ndarray) or isinstance(rows, slice):
-        return points[rows]
-    return [points[i] for i in rows]
+    if isinstance(points, np.ndarray):
+        some = points[rows]
+        some.setflags(write=False)
+        return some
+    return _Fixed(points[rows] if isinstance(rows, slice) else
+                  [points[i] for i in rows])
 
 
 def _joined(a, b):
@@ -113,7 +116,7 @@ def _merged(f):
 
 # %% [5] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
-class Features:
+class Features(check.Record):
     """The map Φ that makes a function from weights, Φα = Σ α_i k(x_i, ·)
     (:prf:ref:`def-synthesis`).
 
@@ -151,6 +154,9 @@ class Features:
         kernel, points, seen = self.kernel, self.points, self.seen
         columns = self.columns or getattr(points, "columns", None)
         if isinstance(points, Features):             # checked before
+            if self.name == "X" and self.kernel_name == "kernel":
+                vars(self).update(name=points.name,
+                                  kernel_name=points.kernel_name)
             seen = points.seen if points.kernel is kernel else None
             points = points.points
         if seen is None:
@@ -179,7 +185,7 @@ class Features:
     def __getitem__(self, rows) -> "Features":
         seen = points = _rows(self.seen, rows)
         if self.points is not self.seen:
-            points = _copied(_rows(self.points, rows))
+            points = _rows(self.points, rows)
         return replace(self, points=points, seen=seen)
 
     def __matmul__(self, weights) -> "RKHSFunction":
@@ -187,7 +193,10 @@ class Features:
 
     def joined(self, other: "Features") -> "Features":
         """The map [Φ Ψ] for the points of both, one after the other."""
-        self[:1].gram(other[:1])               # points of one kind
+        if not isinstance(other, Features):
+            raise ValueError("other must be Features, got "
+                             f"{type(other).__name__}")
+        self.gram(other, slice(1), slice(1))       # points of one kind
         return Features(self.kernel, _joined(self.points, other.points),
                         self.name, self.kernel_name, columns=self.columns)
 
@@ -195,6 +204,9 @@ class Features:
              columns=slice(None)) -> np.ndarray:
         """The Gram matrix Φ*Φ, or Φ*Ψ; or these rows and columns of it."""
         Psi = self if other is None else other
+        if not isinstance(Psi, Features):
+            raise ValueError("other must be Features, got "
+                             f"{type(Psi).__name__}")
         if self.columns is not None:
             check.same_columns(self, Psi)
         d, e = (getattr(F.seen, "shape", ())[1:] for F in (self, Psi))
@@ -205,7 +217,7 @@ class Features:
         X, Y = self.seen[rows], Psi.seen[columns]
         if other is None and rows == columns:     # some kernels halve it
             Y = X
-        if max(n := len(X), m := len(Y)) <= TILE:
+        if (n := len(X)) * (m := len(Y)) <= TILE**2:
             with np.errstate(over="ignore", invalid="ignore"):
                 K = self.kernel._gram(X, Y)
             if not np.isfinite(K).all():
@@ -231,9 +243,16 @@ class Features:
             if other is None and i != j:
                 total[j] += K.T @ W[i]
 
+        if not isinstance(other, Features | None):
+            raise ValueError("other must be Features, got "
+                             f"{type(other).__name__}")
         m = self.n if other is None else other.n
+        rows, W = as_points(W, "W"), np.asarray(W)
+        if len(rows) != m:
+            raise ValueError(f"W must have one row for each of {m} points, "
+                             f"got shape {W.shape}")
         with np.errstate(over="ignore", invalid="ignore"):
-            if max(self.n, m) <= TILE:
+            if self.n * m <= TILE**2:
                 values = self.gram(other) @ W
             else:
                 values = reduce_tiles(
@@ -246,6 +265,7 @@ class Features:
 
     def sample(self, f: "RKHSFunction") -> np.ndarray:
         """The values Φ*f of a function at the points."""
+        as_function(f, "f", self.kernel)
         same = f.points is self.points
         return self.dot(f.weights, None if same else f.features)
 
@@ -253,11 +273,13 @@ class Features:
         """The diagonal of Φ*Φ, the numbers k(x_i, x_i)."""
         with np.errstate(over="ignore", invalid="ignore"):
             d = self.kernel._diag(self.seen)
-        if not (0 <= d.min() and d.max() < np.inf):
+        if not d.max() < np.inf:
+            raise ValueError(f"{self.kernel_name} gave a value that is not "
+                             "finite: the points are too large")
+        if d.min() < 0:
             raise ValueError(
-                f"{self.kernel_name} must be positive definite and finite, "
-                f"but at two equal points it is {d.min():.6g}, or at others "
-                f"{d.max():.6g}")
+                f"{self.kernel_name} must be positive definite, but at two "
+                f"equal points it is {d.min():.6g}")
         return d
 
     def unit(self) -> tuple[float, "Features"]:
@@ -267,11 +289,6 @@ class Features:
         c = 2.0 ** min(max(math.frexp(largest)[1] - 1, -1000), 1000)
         return (c, self) if c == 1 else (
             c, replace(self, kernel=1 / c * self.kernel))
-
-    def tile(self, i: slice, j: slice,
-             other: "Features | None" = None) -> np.ndarray:
-        """Rows i and columns j of Φ*Φ, or of Φ*Ψ."""
-        return self.gram(other, i, j)
 
 
 # %% [6] Functions as data
@@ -297,7 +314,7 @@ def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
 
 # %% [7] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
-class RKHSFunction:
+class RKHSFunction(check.Record):
     """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
 
     Functions with one kernel can be added and multiplied by numbers.

@@ -4,29 +4,28 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fec66d073f492a83
+# Cells: 3901ef2dda412834
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
-from scipy.linalg import (LinAlgError, cho_factor, cho_solve,
-                          eigvalsh_tridiagonal, solve_triangular,
-                          solveh_banded)
-from scipy.linalg.lapack import dormqr, dpocon, dsytrd, dsytrd_lwork
+from scipy.linalg import cho_solve, eigvalsh_tridiagonal, solve_triangular
+from scipy.linalg.lapack import (dormqr, dpocon, dposv, dpotrf, dptsv,
+                                 dsytrd, dsytrd_lwork)
 
 import rkhs_lit.conventions as check
-from rkhs_lit.conventions import as_points, as_sequence
+from rkhs_lit.conventions import as_sequence
 from rkhs_lit.kernels import Gaussian, Kernel, squared_distances
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 
 # %% [2] With features that cannot be listed
 def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
-    """Kernel ridge regression, the minimiser of
-    Σ (y_i - f(x_i))² + λ ‖f‖² (:prf:ref:`thm-ridge-rkhs`).
+    """Kernel ridge regression, the minimiser of Σ (y_i - f(x_i))² + λ ‖f‖²;
+    it has the weights (K + λI)⁻¹ y (:prf:ref:`thm-ridge-rkhs`).
 
     Parameters
     ----------
@@ -42,11 +41,6 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
         gives a `PrecisionWarning` (:prf:ref:`prop-ridge-rounding`);
         `interpolate` is the limit λ → 0.
 
-    Returns
-    -------
-    RKHSFunction
-        With the weights (K + λI)⁻¹ y.
-
     Examples
     --------
     One point, with k(1, 1) = 1: the weight is y / (1 + λ).
@@ -54,154 +48,109 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
     >>> ridge(Gaussian(1.0), [1.0], [3.0], 0.5)([1.0])
     array([2.])
     """
-    (Phi, y), lam = _data(kernel, X, y), _penalty(lam)
+    Phi = Features(kernel, X)
+    y = check.vector(y, "y", len(Phi))
     alpha = cho_solve(ridge_factor(Phi.gram(), lam), y)
-    return Phi @ _bounded(alpha)
+    return Phi @ check.finite(alpha, "y")
 
 
 # %% [3] Fine print
 _EPS = np.finfo(float).eps
-_MAX = float(np.finfo(float).max)
 
 
-def _penalty(lam):
-    return check.positive(lam, "lam", " (for the limit 0 see interpolate)")
-
-
-def _size(K, kernel="kernel"):
-    """A bound of all eigenvalues of K."""
+def _visible(K, lam, name, kernel):
+    """K, λ and a bound of all eigenvalues of K, if λ is not below the
+    rounding errors of K (:prf:ref:`prop-ridge-rounding`)."""
+    K = check.real_array(K, "K", 2)
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"K must be square, got shape {K.shape}")
+    lam = check.positive(lam, name, " (for the limit 0 see interpolate)")
     with np.errstate(over="ignore"):
-        return check.finite(np.abs(K).sum(axis=1).max(), kernel)
-
-
-def _check_visible(lam, size, name="lam", least=None):
-    """Refuse λ below the rounding errors of K, and warn if they may
-    move the least eigenvalue of K + λI by as much as it is, where that
-    of K is known (:prf:ref:`prop-ridge-rounding`)."""
-    if not lam >= _EPS * size:
+        size = float(check.finite(np.abs(K).sum(axis=1).max(), kernel))
+    if lam < _EPS * size:
         raise ValueError(f"{name} must be at least {_EPS * size:.3g}, or "
                          "it is lost in the rounding errors of the Gram "
                          f"matrix, got {lam:.3g}")
-    if least is not None:
-        check.certain(lam + least, 64 * _EPS * size, "the least eigenvalue"
-                      f" of the Gram matrix plus {name} I")
+    return K, lam, size
+
+
+def _check_least(least, lam, size, name, kernel):
+    """Refuse a negative eigenvalue of K, and warn if rounding may move
+    the least one of K + λI by as much as it is."""
+    if least < -1e-8 * size:
+        raise ValueError(f"{kernel} must be positive definite, but its "
+                         f"Gram matrix K has the eigenvalue {least:.6g}")
+    check.certain(lam + max(least, 0.0), 64 * _EPS * size, "the least "
+                  f"eigenvalue of the Gram matrix plus {name} I")
 
 
 # %% [4] Fine print
-def _cholesky(A, shift, otherwise):
-    """The Cholesky factor of A + shift I, or an error that says
-    `otherwise`."""
-    A = A.copy()
-    A.flat[::len(A) + 1] += shift
-    try:
-        return cho_factor(A, lower=True, overwrite_a=True)
-    except LinAlgError:
-        raise ValueError(otherwise) from None
-
-
 def ridge_factor(K, lam: float, name: str = "lam",
                  kernel: str = "kernel") -> tuple[np.ndarray, bool]:
     """The Cholesky factor of K + λI for ``scipy.linalg.cho_solve``, where
-    λ is visible beside rounding (:prf:ref:`prop-ridge-rounding`); errors
-    use these names."""
-    size = _size(K, kernel)
-    _check_visible(lam, size, name)
-    if lam > (small := 1e-8 * size) > 0:
-        _cholesky(K, small, f"{kernel} must be positive definite, but its "
-                  "Gram matrix has a negative eigenvalue")
-    factor = _cholesky(K, lam, f"{name} must be larger, or {kernel} is "
-                       "not positive definite: the Gram matrix plus "
-                       f"{lam:.3g} I is singular up to rounding")
-    rcond, _ = dpocon(factor[0], size + lam, uplo="L")
-    _check_visible(lam, size, name, rcond * (size + lam) - lam)
-    return factor
-
-
-# %% [5] Fine print
-def _no_negative(least, size, kernel="kernel"):
-    if least < -1e-8 * size:
-        raise ValueError(f"{kernel} must be positive definite, but its Gram "
-                         f"matrix has the eigenvalue {least:.6g}")
-
-
-def _spectrum(K, kernel="kernel"):
-    """Eigenvalues and eigenvectors of a Gram matrix."""
-    size = _size(K, kernel)
-    d, U = np.linalg.eigh(K)
-    _no_negative(d[0], size, kernel)
-    return np.maximum(d, 0.0), U, size
+    λ is visible beside rounding (:prf:ref:`prop-ridge-rounding`). Of the
+    Gram matrix K the lower half is read; errors use these names."""
+    K, lam, size = _visible(K, lam, name, kernel)
+    small = 1e-8 * size
+    for shift in [small, lam] if lam > small > 0 else [lam]:
+        A = np.array(K, order="F")
+        A.flat[::len(A) + 1] += shift
+        L, failed = dpotrf(A, lower=1, overwrite_a=1)
+        if failed and shift < lam:
+            raise ValueError(f"{kernel} must be positive definite, but its "
+                             "Gram matrix K has a negative eigenvalue")
+        if failed:
+            raise ValueError(f"{name} must be larger, or {kernel} is not "
+                             "positive definite: the Gram matrix K plus "
+                             f"{lam:.3g} I is singular up to rounding")
+    least, _ = dpocon(L, size + lam, uplo="L")        # over size + λ
+    check.certain(least * (size + lam), 64 * _EPS * size, "the least "
+                  f"eigenvalue of the Gram matrix plus {name} I")
+    return L, True
 
 
 def ridge_spectrum(K, lam: float, name: str = "lam",
-                   kernel: str = "kernel") -> tuple[np.ndarray, np.ndarray]:
+                   kernel: str = "kernel") -> tuple[np.ndarray, ...]:
     """d and U with K = U diag(d) U', for penalties of at least λ, which
     is visible beside rounding (:prf:ref:`prop-ridge-rounding`)."""
-    d, U, size = _spectrum(K, kernel)
-    _check_visible(lam, size, name, d[0])
-    return d, U
+    K, lam, size = _visible(K, lam, name, kernel)
+    d, U = np.linalg.eigh(K)
+    _check_least(d[0], lam, size, name, kernel)
+    return np.maximum(d, 0.0), U
 
 
-def _shrinkage(d, size, lams, name="lams"):
-    """The numbers λ / (d_j + λ), a row for each λ."""
-    _check_visible(lams.min(), size, name, d[0])
-    return lams[:, None] / (d + lams[:, None])
-
-
-# %% [6] Fine print
-def _data(kernel, X, y):
-    Phi = Features(kernel, X)
-    return Phi, check.vector(y, "y", len(Phi))
-
-
-def _bounded(values):
-    if not np.isfinite(values).all():
-        raise ValueError("y is too large: a number made from it overflows")
-    return values
-
-
-def _at(kernel, T, compute):
-    """compute(T), with errors that speak of T."""
-    T = as_sequence(T, "T")
-    try:
-        return check.finite(compute(T), "kernel")
-    except ValueError as error:
-        kernel._prepare(T, "T")              # says what T must be
-        raise ValueError(f"T does not suit the points X: {error}"
-                         ) from None
-
-
-# %% [7] Fine print
+# %% [5] Fine print
 def _indices(index, n, name):
-    index = check.plain_array(index, name)
-    if index.size == 0:
-        index = index.astype(int)
-    if (index.ndim != 1 or index.dtype.kind not in "iu"
-            or not ((0 <= index) & (index < n)).all()):
-        raise ValueError(f"{name} must be a list of whole numbers from 0 "
-                         f"to {n - 1} that index points, got {index!r}")
-    return check.frozen(index)
+    listed = np.iterable(index) and not isinstance(index, dict)
+    index = [*np.atleast_1d(check.plain_array(index, name))] if listed else (
+        [None])
+    if not all(isinstance(i, Integral) and 0 <= i < n for i in index):
+        raise ValueError(f"{name} must be lists of whole numbers from 0 to "
+                         f"{n - 1}, the indices of points")
+    return np.array(index, dtype=int)
 
 
 def _partition(folds, n, held=()):
-    if not np.iterable(folds):
-        raise ValueError("folds must be a list of lists of indices, got "
-                         f"{folds!r}")
+    folds = folds if np.iterable(folds) else ()
     folds = tuple(_indices(F, n, "folds") for F in folds)
-    used = np.bincount(np.concatenate([*folds, held]).astype(int),
-                       minlength=n)
-    if (used != 1).any() or not all(map(len, folds)):
-        raise ValueError("folds must not be empty and must have each point "
-                         "once, but those of the test set never")
+    used = np.sort(np.concatenate([*folds, held]))
+    if not np.array_equal(used, np.arange(n)) or not all(map(len, folds)):
+        raise ValueError("folds must be lists of indices, none empty, that "
+                         "have each point once, but no point of the test")
     return folds
 
 
-def _split(n, folds, test, rng):
-    """Indices of the folds and of the test set."""
+def split_folds(n: int, folds, test=0, rng=None) -> tuple:
+    """The folds of n points, and a test set beside them, as arrays of
+    indices; numbers are drawn, lists are checked
+    (:prf:ref:`thm-ridge-fold`). Arguments as for `cross_validate`.
+
+    >>> split_folds(5, [[0, 3], [1, 2]], test=[4])
+    ((array([0, 3]), array([1, 2])), array([4]))
+    """
+    n, rng = check.whole(n, "n", 1), check.generator(rng)
     drawn, counted = isinstance(folds, Real), isinstance(test, Real)
-    if drawn and rng is None:
-        raise ValueError("rng must be a seed or a numpy Generator, to draw "
-                         "the folds and the test set")
-    order = check.generator(rng).permutation(n) if drawn else np.arange(n)
+    order = rng.permutation(n) if drawn else np.arange(n)
     held = (order[:check.whole(test, "test")] if counted
             else _indices(test, n, "test"))
     rest = order[~np.isin(order, held)]
@@ -209,59 +158,22 @@ def _split(n, folds, test, rng):
             counted and test and not drawn):
         raise ValueError(f"test must leave at least 2 of {n} points, name "
                          "none twice, and be a list where folds are")
-    if drawn:
-        m = check.whole(folds, "folds", 2)
-        if m > len(rest):
-            raise ValueError(f"folds must be at most the {len(rest)} "
-                             f"training points, got {m}")
-        folds = tuple(map(check.frozen, np.array_split(rest, m)))
-    elif len(folds := _partition(folds, n, held)) < 2:
-        raise ValueError("folds must be at least 2")
-    return folds, check.frozen(held)
+    if not drawn:
+        if len(parts := _partition(folds, n, held)) < 2:
+            raise ValueError("folds must be at least 2")
+        return parts, held
+    m = check.whole(folds, "folds", 2)
+    if m > len(rest):
+        raise ValueError(f"folds must be at most the {len(rest)} training "
+                         f"points, got {m}")
+    return tuple(np.array_split(rest, m)), held
 
 
-# %% [8] Fine print
-def _maps(kernels, X):
-    """The map Φ of each kernel, for one copy of the points."""
-    one = isinstance(kernels, Kernel) or not np.iterable(kernels)
-    kernels = (kernels,) if one else tuple(kernels)
-    if not kernels:
-        raise ValueError("kernels must be a kernel or a list of kernels, "
-                         "got an empty list")
-    first = Features(kernels[0], X, "X", "kernels")
-    return [Features(k, first, "X", "kernels") for k in kernels]
-
-
-def _slopes(derivatives, n):
-    if not np.iterable(derivatives):
-        raise ValueError("derivatives must be a list of arrays, got "
-                         f"{derivatives!r}")
-    slopes = [as_points(D, "derivatives") for D in derivatives]
-    for D in slopes:
-        if D.shape != (n, n) or not np.allclose(
-                D, D.T, rtol=1e-8, atol=1e-8 * np.abs(D).max()):
-            raise ValueError(f"derivatives must be symmetric ({n}, {n}) "
-                             f"arrays, got shape {D.shape}")
-    return slopes
-
-
-# %% [9] A linear smoother
+# %% [6] A linear smoother
 def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
-    """The matrix S = K (K + λI)⁻¹ that turns data into fitted values
+    """The symmetric (n, n) matrix S = K (K + λI)⁻¹ that turns data into
+    fitted values: ``S @ y`` are those of ``ridge(kernel, X, y, lam)`` at X
     (:prf:ref:`prop-ridge-smoother`).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : sequence of n points
-    lam : float
-        The penalty λ of `ridge`.
-
-    Returns
-    -------
-    (n, n) array
-        Symmetric, with ``S @ y`` the values of ``ridge(kernel, X, y,
-        lam)`` at X. Its trace is `degrees_of_freedom`.
 
     Examples
     --------
@@ -269,59 +181,41 @@ def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     array([[0.8, 0. ],
            [0. , 0.8]])
     """
-    lam = _penalty(lam)
-    d, U = ridge_spectrum(Features(kernel, X).gram(), lam)
+    Phi, lam = Features(kernel, X), check.positive(lam, "lam")
+    d, U = ridge_spectrum(Phi.gram(), lam)
     return (U * (d / (d + lam))) @ U.T
 
 
-# %% [10] How many parameters does it have?
+# %% [7] How many parameters does it have?
 def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
-    """The trace Σ d_j / (d_j + λ) of the smoother matrix
-    (:prf:ref:`def-ridge-df`).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : sequence of n points
-    lam : float
-        The penalty λ of `ridge`.
-
-    Returns
-    -------
-    float
-        Between 0 and n.
+    """The trace Σ d_j / (d_j + λ) of the smoother matrix of `ridge`,
+    between 0 and n (:prf:ref:`def-ridge-df`).
 
     Examples
     --------
     >>> degrees_of_freedom(Gaussian(1.0), [0.0, 100.0], 0.25)
     1.6
     """
-    lam = _penalty(lam)
-    d, _ = ridge_spectrum(Features(kernel, X).gram(), lam)
+    Phi, lam = Features(kernel, X), check.positive(lam, "lam")
+    d, _ = ridge_spectrum(Phi.gram(), lam)
     return float(np.sum(d / (d + lam)))
 
 
-# %% [11] Every $\lambda$ from one eigendecomposition
+# %% [8] Every $\lambda$ from one eigendecomposition
 @dataclass(frozen=True, eq=False, repr=False)
-class RidgePath:
+class RidgePath(check.Record):
     """Ridge fits for many penalties (:prf:ref:`prop-ridge-smoother`).
 
     Made by `ridge_path`. Row j of an array belongs to ``lams[j]``.
 
     Attributes
     ----------
-    kernel : Kernel
-    points : sequence of n points
-    lams : (L,) array
-    weights : (L, n) array
-        The weights (K + λI)⁻¹ y.
-    residuals : (L, n) array
-        y_i - f(x_i).
-    leave_one_out : (L, n) array
-        y_i - f(x_i) where f was fitted without point i.
-    degrees_of_freedom : (L,) array
-    norms : (L,) array
-        The norms of the fits in the RKHS.
+    kernel, points : Kernel, sequence of n points
+    lams, degrees_of_freedom, norms : (L,) arrays
+        Penalties, traces of S_λ, and norms of the fits in the RKHS.
+    weights, residuals, leave_one_out : (L, n) arrays
+        (K + λI)⁻¹ y, the numbers y_i - f(x_i), and these where f was
+        fitted without point i.
     """
 
     kernel: Kernel
@@ -332,6 +226,11 @@ class RidgePath:
     leave_one_out: np.ndarray
     degrees_of_freedom: np.ndarray
     norms: np.ndarray
+
+    def __post_init__(self):
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
 
     def __repr__(self):
         return (f"RidgePath({self.kernel}, n={len(self.points)}, "
@@ -352,25 +251,17 @@ class RidgePath:
         return check.finite(Psi.dot(self.weights.T, Phi), "kernel").T
 
 
-# %% [12] Every $\lambda$ from one eigendecomposition
+# %% [9] Every $\lambda$ from one eigendecomposition
 def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     """Kernel ridge regression for many penalties, from one
     eigendecomposition (:prf:ref:`prop-ridge-smoother`).
 
     Parameters
     ----------
-    kernel : Kernel
-    X : sequence of n points
-    y : (n,) array
+    kernel, X, y : as for `ridge`
     lams : (L,) array
-        Penalties as for `ridge`, in any order.
-
-    Returns
-    -------
-    RidgePath
-        With weights, residuals, leave-one-out residuals, degrees of
-        freedom and norms for every penalty. Takes O(n³ + L n²)
-        operations.
+        Penalties as for `ridge`, in any order. Beyond the decomposition
+        each takes O(n²) operations.
 
     Examples
     --------
@@ -379,79 +270,57 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     array([[0.5 , 1.  ],
            [0.75, 1.5 ]])
     """
-    Phi, y = _data(kernel, X, y)
-    lams = check.positives(lams, "lams")
+    Phi, lams = Features(kernel, X), check.positives(lams, "lams")
+    y = check.vector(y, "y", len(Phi))
     d, U = ridge_spectrum(Phi.gram(), lams.min(), "lams")
     lam = lams[:, None]
     c = lam / (d + lam)                      # the eigenvalues of R_λ
     with np.errstate(over="ignore", invalid="ignore"):
         z = U.T @ y
         r = (c * z) @ U.T
-        arrays = (r / lam, r, r / (c @ (U**2).T),
-                  np.sum(d / (d + lam), axis=1),
-                  np.hypot.reduce(np.sqrt(d) * (z / (d + lam)), axis=1,
-                                  initial=0.0))
-    return RidgePath(kernel, Phi.points, lams,
-                     *(check.frozen(_bounded(a)) for a in arrays))
+        alpha, left_out = r / lam, r / (c @ (U**2).T)
+        norms = np.hypot.reduce(np.sqrt(d) * (z / (d + lam)), axis=1,
+                                initial=0.0)
+    for values in (r, alpha, left_out, norms):
+        check.finite(values, "y")
+    return RidgePath(kernel, Phi.points, lams, alpha, r, left_out,
+                     np.sum(d / (d + lam), axis=1), norms)
 
 
-# %% [13] Leaving points out without fitting again
+# %% [10] Leaving points out without fitting again
 def _left_out(y, U, c, folds, name="lams"):
     """The errors e_F = R_FF⁻¹ r_F of all folds, where R = U diag(c) U'."""
     r, W = U @ (c * (U.T @ y)), U * np.sqrt(c)
     e = np.empty(len(y))
     for F in folds:
-        R_FF = _cholesky(W[F] @ W[F].T, 0.0, f"{name} must be larger: "
-                         "1 - S is singular up to rounding")
-        e[F] = cho_solve(R_FF, r[F], check_finite=False)
+        _, e[F], failed = dposv(W[F] @ W[F].T, r[F])
+        if failed:
+            raise ValueError(f"{name} must be larger: 1 - S is singular up "
+                             "to rounding")
     return e
 
 
-# %% [14] Leaving points out without fitting again
 def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
-    """Errors at the points of each fold of a fit to all other points,
-    without fitting again (:prf:ref:`thm-ridge-fold`).
+    """Errors y_i - f(x_i) at the points of each fold, of the ridge fit f
+    to all other points, without fitting again (:prf:ref:`thm-ridge-fold`).
 
     Parameters
     ----------
-    kernel : Kernel
-    X : sequence of n points
-    y : (n,) array
-    lam : float
-        The penalty λ of `ridge`.
+    kernel, X, y, lam : as for `ridge`
     folds : list of lists of indices
         Every point is in one fold.
-
-    Returns
-    -------
-    (n,) array
-        y_i - f(x_i), where f is the ridge fit to the points outside the
-        fold of i.
     """
-    (Phi, y), lam = _data(kernel, X, y), _penalty(lam)
-    folds = _partition(folds, len(y))
+    Phi, lam = Features(kernel, X), check.positive(lam, "lam")
+    y, folds = check.vector(y, "y", len(Phi)), _partition(folds, len(Phi))
     d, U = ridge_spectrum(Phi.gram(), lam)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _bounded(_left_out(y, U, lam / (d + lam), folds, "lam"))
+        e = _left_out(y, U, lam / (d + lam), folds, "lam")
+    return check.finite(e, "y")
 
 
-# %% [15] Leaving points out without fitting again
 def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
-    """Leave-one-out residuals r_i / (1 - S_ii), without fitting again
-    (:prf:ref:`cor-ridge-loo`).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : sequence of n points
-    y : (n,) array
-    lam : float
-        The penalty λ of `ridge`.
-
-    Returns
-    -------
-    (n,) array
-        y_i - f(x_i), where f is the ridge fit to all points but i.
+    """Errors y_i - f(x_i), with the ridge fit f to all points but i, that
+    is r_i / (1 - S_ii) (:prf:ref:`cor-ridge-loo`). Arguments of `ridge`.
 
     Examples
     --------
@@ -460,53 +329,41 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     >>> leave_one_out(Gaussian(1.0), [0.0, 100.0], [3.0, 5.0], 0.1)
     array([3., 5.])
     """
-    (Phi, y), lam = _data(kernel, X, y), _penalty(lam)
+    Phi, lam = Features(kernel, X), check.positive(lam, "lam")
+    y = check.vector(y, "y", len(Phi))
     d, U = ridge_spectrum(Phi.gram(), lam)
     c = lam / (d + lam)                      # the eigenvalues of R_λ
     with np.errstate(over="ignore", invalid="ignore"):
-        return _bounded(U @ (c * (U.T @ y)) / (U**2 @ c))
+        return check.finite(U @ (c * (U.T @ y)) / (U**2 @ c), "y")
 
 
-# %% [16] Choosing $\lambda$ and the width
-def _tridiagonal(K):
-    """The diagonals of T = Q'KQ, and functions for Q'B and QB."""
-    n = len(K)
-    if n == 1:
-        return K[0].copy(), np.empty(0), np.copy, np.copy
-    work, _ = dsytrd_lwork(n, lower=1)
+# %% [11] Choosing $\lambda$ and the width
+def _all_weights(K, y, lams):
+    """The weights (K + λI)⁻¹ y, a column for each λ, by K = QTQ'."""
+    K, lam, size = _visible(K, lams.min(), "lams", "kernel")
+    work, _ = dsytrd_lwork(len(K), lower=1)
     A, d, e, tau, _ = dsytrd(K, lower=1, lwork=int(work))
 
-    def turned(B, how):
-        # The reflections act on all rows but the first.
-        B = np.array(B, order="F")
+    def turned(B, how):                      # Q'B ("T") or QB ("N")
+        B = np.array(B, order="F")           # its first row stays
         B[1:] = dormqr("L", how, A[1:, :-1], tau, B[1:],
                        64 * B.shape[1] + 4160)[0]
         return B
 
-    return d, e, lambda B: turned(B, "T"), lambda B: turned(B, "N")
+    least = size and size * eigvalsh_tridiagonal(
+        d / size, e / size, select="i", select_range=(0, 0))[0]
+    _check_least(least, lam, size, "lams", "kernel")
+    b = turned(y[:, None], "T")
+    W = np.empty((len(K), len(lams)))
+    for j, lam in enumerate(lams):           # (T + λI) w = Q'y
+        _, _, W[:, j:j + 1], failed = dptsv(d + lam, e, b)
+        if failed:
+            raise ValueError("lams must be larger: the Gram matrix plus "
+                             f"{lam:.3g} I is singular up to rounding")
+    return turned(W, "N")
 
 
-def _all_weights(K, y, lams):
-    """The weights (K + λI)⁻¹ y, a column for each λ."""
-    d, e, transposed, forward = _tridiagonal(K)
-    unit = (size := _size(K)) or 1.0
-    least = unit * eigvalsh_tridiagonal(      # T has the eigenvalues of K
-        d / unit, e / unit, select="i", select_range=(0, 0))[0]
-    _no_negative(least, size)
-    _check_visible(lams.min(), size, "lams", max(least, 0.0))
-    if len(K) == 1:
-        return y / (d + lams[None])
-    b, off = transposed(y[:, None])[:, 0], np.append(e, 0.0)
-    try:
-        return forward(np.column_stack([
-            solveh_banded([d + lam, off], b, lower=True) for lam in lams]))
-    except LinAlgError:
-        raise ValueError("lams must be larger: the Gram matrix plus "
-                         f"{lams.min():.3g} I is singular up to rounding"
-                         ) from None
-
-
-# %% [17] Choosing $\lambda$ and the width
+# %% [12] Choosing $\lambda$ and the width
 def _errors_again(K, y, lams, folds):
     """Sums of squared errors, one fit of all λ for each fold."""
     total = np.zeros(len(lams))
@@ -528,9 +385,9 @@ def _errors_at_once(K, y, lams, folds):
     return np.sum(left_out**2, axis=1)
 
 
-# %% [18] Choosing $\lambda$ and the width
+# %% [13] Choosing $\lambda$ and the width
 @dataclass(frozen=True, eq=False, repr=False)
-class CrossValidation:
+class CrossValidation(check.Record):
     """What cross-validation found (:prf:ref:`alg-ridge-cv`).
 
     Made by `cross_validate`.
@@ -541,20 +398,11 @@ class CrossValidation:
     lams : (L,) array
     errors : (q, L) array
         The mean squared error at training points left out.
-    kernel : Kernel
-        The chosen one.
-    lam : float
-        The chosen one.
-    function : RKHSFunction
-        The fit of the whole training set with both.
+    kernel, lam, function : Kernel, float, RKHSFunction
+        The chosen ones, and the fit of the whole training set with both.
     test_error : float or None
         Its mean squared error on the test set, where there is one.
-    train : array of int
-        Indices of the training set.
-    test : array of int
-        Indices of the test set.
-    folds : tuple of arrays of int
-        Indices of the folds.
+    train, test, folds : arrays of indices, and a tuple of such arrays
     """
 
     kernels: tuple
@@ -568,12 +416,17 @@ class CrossValidation:
     test: np.ndarray
     folds: tuple
 
+    def __post_init__(self):
+        for array in (self.lams, self.errors, self.train, self.test,
+                      *self.folds):
+            array.setflags(write=False)
+
     def __repr__(self):
         return (f"CrossValidation({self.kernel}, lam={self.lam:.6g}, "
                 f"error={self.errors.min():.6g})")
 
 
-# %% [19] Choosing $\lambda$ and the width
+# %% [14] Choosing $\lambda$ and the width
 def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                    folds=5, test=0, rng=None) -> CrossValidation:
     """Choose a kernel and a penalty by cross-validation, and measure
@@ -588,8 +441,8 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
         points: leave-one-out), or the folds, to keep points together.
     test : int, or list of indices
         How many points to hold out for the test, or which.
-    rng : seed or numpy.random.Generator, to draw folds and test set
-        None draws others each time.
+    rng : seed or numpy.random.Generator, optional
+        To draw folds and test set.
 
     Returns
     -------
@@ -605,28 +458,34 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
     >>> found.errors.shape, len(found.train), len(found.test)
     ((2, 2), 15, 5)
     """
-    maps, lams = _maps(kernels, X), check.positives(lams, "lams")
-    n = len(maps[0])
-    y = check.vector(y, "y", n)
-    folds, test = _split(n, folds, test, check.generator(rng))
+    kernels = tuple(kernels) if np.iterable(kernels) else (kernels,)
+    if not kernels:
+        raise ValueError("kernels must hold at least one kernel")
+    Phi = Features(kernels[0], X, "X", "kernels")
+    maps = [Features(k, Phi, "X", "kernels") for k in kernels]
+    y, lams = check.vector(y, "y", len(Phi)), check.positives(lams, "lams")
+    folds, test = split_folds(len(y), folds, test, rng)
+    if len(folds) < 2:
+        raise ValueError("folds must be at least 2")
+
     train = np.sort(np.concatenate(folds))
     inside = [np.searchsorted(train, F) for F in folds]
-    sums = _errors_again if len(folds) <= 8 else _errors_at_once
+    few = len(folds) <= 8 and max(map(len, folds)) < len(train) - 1
+    sums = _errors_again if few else _errors_at_once
     with np.errstate(over="ignore", invalid="ignore"):
-        errors = _bounded(np.array([
+        errors = check.finite(np.array([
             sums(Phi[train].gram(), y[train], lams, inside)
-            for Phi in maps]) / len(train))
+            for Phi in maps]) / len(train), "y")
         best, j = np.unravel_index(errors.argmin(), errors.shape)
         Phi, lam = maps[best], float(lams[j])
-        f = ridge(Phi.kernel, Phi[train].points, y[train], lam)
-        test_error = None if len(test) == 0 else float(_bounded(
-            np.mean((y[test] - Phi[test].sample(f)) ** 2)))
-    return CrossValidation(
-        tuple(Psi.kernel for Psi in maps), lams, check.frozen(errors),
-        Phi.kernel, lam, f, test_error, check.frozen(train), test, folds)
+        f = ridge(Phi.kernel, Phi[train], y[train], lam)
+        test_error = None if len(test) == 0 else float(check.finite(
+            np.mean((y[test] - Phi[test].sample(f)) ** 2), "y"))
+    return CrossValidation(kernels, lams, errors, Phi.kernel, lam, f,
+                           test_error, train, test, folds)
 
 
-# %% [20] The Bayesian view
+# %% [15] The Bayesian view
 def gp_posterior(kernel: Kernel, X, y, noise: float,
                  T) -> tuple[np.ndarray, np.ndarray]:
     """The mean and the covariance of a Gaussian process at points T,
@@ -634,11 +493,8 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
 
     Parameters
     ----------
-    kernel : Kernel
-        The covariance of the process.
-    X : sequence of n points
-        May repeat points.
-    y : (n,) array
+    kernel, X, y : as for `ridge`
+        The kernel is the covariance of the process.
     noise : float
         The *variance* of the noise, the λ of `ridge` and the ``alpha``
         of scikit-learn's ``GaussianProcessRegressor``.
@@ -659,14 +515,13 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     (array([1., 0.]), array([[0.5, 0. ],
            [0. , 1. ]]))
     """
-    (Phi, y), noise = _data(kernel, X, y), check.positive(noise, "noise")
-    Psi = Features(kernel, T, "T")
-    K_tx, K_tt = (check.finite(K, "kernel")
-                  for K in (Psi.gram(Phi), Psi.gram()))
+    Phi, Psi = Features(kernel, X), Features(kernel, T, "T")
+    y = check.vector(y, "y", len(Phi))
+    K_tx, K_tt = Psi.gram(Phi), Psi.gram()
     L, _ = factor = ridge_factor(Phi.gram(), noise, "noise")
     V = solve_triangular(L, K_tx.T, lower=True)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = _bounded(K_tx @ cho_solve(factor, y))
+        mean = check.finite(K_tx @ cho_solve(factor, y), "y")
     covariance = K_tt - V.T @ V
     # No variance is negative: rounding where the posterior is sure.
     variance = np.maximum(covariance.diagonal(), 0.0)
@@ -677,21 +532,11 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     return mean, covariance
 
 
-# %% [21] Choosing parameters by the evidence
+# %% [16] Choosing parameters by the evidence
 def gaussian_derivative(X, sigma: float) -> np.ndarray:
-    """The derivative of the Gaussian Gram matrix with respect to its
-    width (:prf:ref:`thm-gp-evidence`).
-
-    Parameters
-    ----------
-    X : (n, d) array
-    sigma : float
-
-    Returns
-    -------
-    (n, n) array
-        exp(-‖x_i - x_j‖² / (2σ²)) ‖x_i - x_j‖² / σ³, for
-        `log_marginal_likelihood`.
+    """The derivative exp(-q/2) q / σ, q = ‖x_i - x_j‖² / σ², of the
+    Gaussian Gram matrix with respect to its width, for
+    `log_marginal_likelihood` (:prf:ref:`thm-gp-evidence`).
 
     Examples
     --------
@@ -699,14 +544,13 @@ def gaussian_derivative(X, sigma: float) -> np.ndarray:
     array([[0.      , 0.541341],
            [0.541341, 0.      ]])
     """
-    X = as_points(X)
-    sigma = check.width(sigma, "sigma")
+    k = Gaussian(sigma)
+    X = Features(k, X).seen
     with np.errstate(over="ignore"):
-        q = np.minimum(squared_distances(X, X) / sigma**2, 1e4)
-    return np.exp(-q / 2) * q / sigma
+        q = np.minimum(squared_distances(X, X) / k.sigma**2, 1e4)
+    return np.exp(-q / 2) * q / k.sigma
 
 
-# %% [22] Choosing parameters by the evidence
 def log_marginal_likelihood(kernel: Kernel, X, y, noise: float, *,
                             derivatives=(), return_gradient: bool = False):
     """The log density of noisy values of a Gaussian process, and its
@@ -732,19 +576,30 @@ def log_marginal_likelihood(kernel: Kernel, X, y, noise: float, *,
     >>> round(log_marginal_likelihood(Gaussian(1.0), [0.0], [0.0], 1.0), 6)
     -1.265512
     """
-    (Phi, y), noise = _data(kernel, X, y), check.positive(noise, "noise")
-    n, slopes = len(y), _slopes(derivatives, len(y))
+    Phi = Features(kernel, X)
+    n, y = len(Phi), check.vector(y, "y", len(Phi))
+    check.flag(return_gradient, "return_gradient")
+    if not isinstance(derivatives, (list, tuple, np.ndarray)):
+        derivatives = [derivatives]
+    slopes = [check.real_array(D, "derivatives", 2) for D in derivatives]
+    for D in slopes:
+        if D.shape != (n, n) or not np.allclose(
+                D, D.T, rtol=1e-8, atol=1e-8 * np.abs(D).max()):
+            raise ValueError(f"derivatives must be symmetric ({n}, {n}) "
+                             f"arrays, got shape {D.shape}")
     if slopes and not return_gradient:
         raise ValueError("derivatives are for return_gradient=True")
+
     L, _ = factor = ridge_factor(Phi.gram(), noise, "noise")
     with np.errstate(over="ignore", invalid="ignore"):
         alpha = cho_solve(factor, y)
         half = solve_triangular(L, y, lower=True)
-        value = float(_bounded(-half @ half / 2 - np.log(L.diagonal()).sum()
-                               - n / 2 * np.log(2 * np.pi)))
+        value = float(check.finite(
+            -half @ half / 2 - np.log(L.diagonal()).sum()
+            - n / 2 * np.log(2 * np.pi), "y"))
         if not return_gradient:
             return value
         P = cho_solve(factor, np.eye(n))
         gradient = [alpha @ dC @ alpha - np.sum(P * dC)
                     for dC in (np.eye(n), *slopes)]
-    return value, _bounded(np.array(gradient) / 2)
+    return value, check.finite(np.array(gradient) / 2, "y")

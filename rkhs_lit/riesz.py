@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/riesz.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b98d9680fab16095
+# Cells: 830b249fa071a62e
 
 # %% [1] Riesz: every continuous functional is an inner product
 import warnings
@@ -152,6 +152,7 @@ def gram_solve(gram, values, *, tol: float | None = None,
     array([ True])
     """
     G, l, tol = _system(gram, values, tol)
+    slack = check.tolerance(slack, "slack", zero=True)
     d, S = _scaled_gram(G, tol)
     size, flaw = _flaw(G, S, d)
     if size > max(tol, slack):

@@ -4,11 +4,11 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 1a944c825bc43028
+# Cells: 986479c8969950b1
 
 # %% [1] Support vector machines: the widest street between two classes
+from collections import namedtuple
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor
@@ -21,17 +21,8 @@ from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 
 # %% [2] From the theorem to the function
-def _solved(s, q, A, b, lower, upper):
-    """Minimise u'Qu/2 - q'u for Au = b, lower <= u <= upper; or None."""
-    A, b = (A, b) if len(A) else (None, None)
-    found = solve_qp(s.Q if s.F is None else None, -q, A, b, lower, upper,
-                     factor=s.F)
-    return found.x if found.status == "optimal" else None
-
-
-# %% [3] From the theorem to the function
 @dataclass(frozen=True, eq=False, repr=False)
-class SVM:
+class SVM(check.Record):
     """A support vector machine f + b with its certificate
     (:prf:ref:`thm-svm-dual`).
 
@@ -117,7 +108,7 @@ class SVM:
                         np.maximum(0.0, 1 - self.margins))
 
 
-# %% [4] From the theorem to the function
+# %% [3] From the theorem to the function
 def _offset(s, alpha, c):
     """The interval of optimal offsets, and the one that we take."""
     if not s.offset:
@@ -132,20 +123,28 @@ def _offset(s, alpha, c):
     return (float(low), float(high)), float(low + (high - low) / 2)
 
 
-# %% [5] From the theorem to the function
+# %% [4] From the theorem to the function
+def _dual(s, q, A, b, lower, upper):
+    """Minimise u'Qu/2 - q'u for Au = b, lower <= u <= upper; or None."""
+    A, b = (A, b) if len(A) else (None, None)
+    found = solve_qp(s.Q if s.F is None else None, -q, A, b, lower, upper,
+                     factor=s.F)
+    return found.x if found.status == "optimal" else None
+
+
 def _groups(s):
     return [s.y > 0, s.y < 0] if s.offset else [s.y != 0]
 
 
 def _hulls(s, h):
     """Weights of the nearest points of two reduced hulls, or None."""
-    fixed = [group.sum() * h <= 1 + 1e-12 for group in _groups(s)]
-    A = np.array([group for group, only in zip(_groups(s), fixed)
-                  if not only], dtype=float)
-    lower = np.zeros(len(s.y))
-    for group, only in zip(_groups(s), fixed):
-        lower[group] = h if only else 0.0
-    return _solved(s, np.zeros(len(s.y)), A, np.ones(len(A)), lower, h)
+    lower, A = np.zeros(len(s.y)), []
+    for group in _groups(s):
+        if group.sum() * h <= 1 + 1e-12:      # the mean alone
+            lower[group] = h
+        else:
+            A.append(group.astype(float))
+    return _dual(s, 0 * s.y, A, np.ones(len(A)), lower, h)
 
 
 def _street(levels):
@@ -155,7 +154,7 @@ def _street(levels):
     return (levels[0] + levels[1]) / 2, (levels[1] - levels[0]) / 2
 
 
-# %% [6] From the theorem to the function
+# %% [5] From the theorem to the function
 def _hard(s, C):
     """The hard margin, if its weights are at most C, or None."""
     u = _hulls(s, np.inf)
@@ -175,7 +174,7 @@ def _hard(s, C):
     return None
 
 
-# %% [7] From the theorem to the function
+# %% [6] From the theorem to the function
 def _soft(s, C):
     """The C-SVM, by its dual."""
     y, c, n = s.y, C * s.unit, len(s.y)
@@ -186,15 +185,15 @@ def _soft(s, C):
         u = _hulls(s, h)
         alpha = None if u is None else np.where(u == h, c, c / h * u)
     else:
-        alpha = _solved(s, np.ones(n), y[None][:s.offset],
-                        np.zeros(int(s.offset)), 0.0, c)
+        alpha = _dual(s, np.ones(n), y[None][:s.offset],
+                      np.zeros(int(s.offset)), 0.0, c)
     if alpha is None:
         return None
     interval, b = _offset(s, alpha, c)
     return _machine(s, C, alpha, b, interval)
 
 
-# %% [8] From the theorem to the function
+# %% [7] From the theorem to the function
 def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
     (:prf:ref:`thm-svm-dual`).
@@ -207,7 +206,6 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     kernel : Kernel
         Positive definite, on any kind of points.
     X : sequence of n points
-        May repeat points, also with different labels.
     y : (n,) array
         The labels -1 and +1. If only one of them occurs, the answer with
         offset is that label everywhere: f = 0, b = ±1.
@@ -236,7 +234,7 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
         b, ends = s.y[0], (1.0, np.inf)
         return _machine(s, C, np.zeros(n), b,
                         ends if b > 0 else (-np.inf, -1.0))
-    if C < np.inf and not 1e-300 < C * s.unit < np.inf:
+    if C < np.inf and not 1e-301 < C * s.unit < np.inf:
         raise ValueError(f"C = {C:.3g} is out of proportion to the kernel, "
                          f"whose largest value is {s.Phi.diag().max():.3g}")
     found = _certified(s, (_hard,) if C == np.inf else (_soft, _hard), C)
@@ -250,31 +248,15 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     return found
 
 
-# %% [9] Fine print
-class _Signed(NamedTuple):
-    """The functions y_i k(x_i, ·), and Q = y_i y_j k(x_i, x_j) / unit."""
-
-    Phi: Features
-    y: np.ndarray
-    offset: bool
-    unit: float
-    Q: np.ndarray
-    F: np.ndarray | None        # thin, with FF' = Q up to rounding
+# %% [8] Fine print
+# The functions y_i k(x_i, ·), Q = y_i y_j k(x_i, x_j) / unit, and maybe a
+# thin F with FF' = Q up to rounding.
+_Signed = namedtuple("_Signed", "Phi y offset unit Q F")
 
 
 def _signed(kernel, X, y, offset):
-    Phi = Features(kernel, X)
-    y, offset = _labels(y, len(Phi)), check.flag(offset, "offset")
-    unit, Psi = Phi.unit()
-    Q = y[:, None] * Psi.gram() * y
-    F = _thin(Psi, y, Q)
-    if F is None:
-        _definite(Q)
-    return _Signed(Phi, y, offset, unit, Q, F)
-
-
-def _labels(y, n):
-    y = check.plain_array(y, "y")
+    Phi, offset = Features(kernel, X), check.flag(offset, "offset")
+    y, n, eps = check.plain_array(y, "y"), len(Phi), np.finfo(float).eps
     if y.shape != (n,):
         raise ValueError(f"y must be one label for each of {n} points, got "
                          f"shape {y.shape}")
@@ -282,35 +264,29 @@ def _labels(y, n):
         raise ValueError("y must hold the labels -1 and +1 only: recode "
                          "two classes with np.where(y == one_of_them, 1, "
                          "-1)")
-    return y.astype(float)
-
-
-def _definite(Q):
-    n, eps = len(Q), np.finfo(float).eps
+    y = y.astype(float)
+    unit, Psi = Phi.unit()
+    Q = y[:, None] * Psi.gram() * y
+    if n >= 300:                                   # a thin factor?
+        F = y[:, None] * pivoted_cholesky(Psi.kernel, Psi.points,
+                                          tol=1e-14, max_rank=n // 5)
+        trace, v = np.trace(Q), np.random.default_rng(0).normal(size=n)
+        rest = np.linalg.norm(Q @ v - F @ (F.T @ v))
+        if (trace - np.sum(F**2) <= 1e-12 * trace
+                and rest <= 1e-11 * trace * np.linalg.norm(v)):
+            return _Signed(Phi, y, offset, unit, Q, F)
     d = np.sqrt(np.maximum(Q.diagonal(), n * eps * Q.max() or 1.0))
     S = Q / d[:, None] / d
+    S.flat[::n + 1] += 2 * n * eps * max(1.0, np.abs(S).sum(0).max())
     try:
-        S.flat[::n + 1] += 2 * n * eps * max(1.0, np.abs(S).sum(0).max())
         cho_factor(S, overwrite_a=True)
     except LinAlgError:
         raise ValueError("kernel must be positive definite, but its Gram "
                          "matrix at X is not") from None
+    return _Signed(Phi, y, offset, unit, Q, None)
 
 
-def _thin(Psi, y, Q):
-    n, trace = len(Q), np.trace(Q)
-    if n < 300:
-        return None
-    F = y[:, None] * pivoted_cholesky(Psi.kernel, Psi.points, tol=1e-14,
-                                      max_rank=n // 5)
-    v = np.random.default_rng(0).normal(size=n)
-    rest = np.linalg.norm(Q @ v - F @ (F.T @ v))
-    good = (trace - np.sum(F**2) <= 1e-12 * trace
-            and rest <= 1e-11 * trace * np.linalg.norm(v))
-    return F if good else None
-
-
-# %% [10] Fine print
+# %% [9] Fine print
 def _machine(s, C, alpha, b, interval, **more):
     """The record, from weights for the kernel k / unit."""
     f, c = s.Q @ alpha, C * s.unit
@@ -339,9 +315,10 @@ def _certified(s, roads, parameter):
     return None
 
 
-# %% [11] The ν-SVM: a parameter with a meaning
+# %% [10] The ν-SVM: a parameter with a meaning
 def _level(g, u, h):
     """The r with g <= r where u > 0, and g >= r where u < h."""
+    u = np.where(np.abs(u - h) <= 1e-9 * h, h, np.where(u < 1e-9 * h, 0, u))
     weights = u * (1 - u / h)
     if weights.any():
         return weights @ g / weights.sum()
@@ -369,7 +346,7 @@ def _reduced(s, nu):
                     rho=float(s.unit / (c * n)))
 
 
-# %% [12] The ν-SVM: a parameter with a meaning
+# %% [11] The ν-SVM: a parameter with a meaning
 def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
     """The ν-SVM, as the C-SVM that it is (:prf:ref:`thm-nu-c`).
 
@@ -379,18 +356,13 @@ def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
 
     Parameters
     ----------
-    kernel : Kernel
-        Positive definite, on any kind of points.
-    X : sequence of n points
-    y : (n,) array
-        The labels -1 and +1.
+    kernel, X, y, offset
+        As in `svm`.
     nu : float
         At least this fraction of the points are support vectors, at most
         this fraction have y_i (f(x_i) + b) < 1
         (:prf:ref:`thm-nu-fractions`). Positive, and with offset at most
         2 min(n₊, n₋)/n, without offset at most 1.
-    offset : bool
-        Whether there is a b. Without, b = 0.
 
     Returns
     -------

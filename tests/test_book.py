@@ -1,15 +1,17 @@
 """Guards: what must be true of every page, whatever it says.
 
-Each message names the place. The rules that concern style rather than truth
-are in tools/lint.py.
+One case for a rule and a notebook: its message names every place that breaks
+the rule. The rules that concern style rather than truth are in tools/lint.py.
 """
 
 import ast
 import csv
+import functools
 import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 
 import nbformat
@@ -17,29 +19,27 @@ import pytest
 import rkhs_lit
 from execute import METADATA, macros
 from nbclient import NotebookClient
-from tangle import ROOT, chapters, pages, read_notebook
+from tangle import ROOT, chapters, pages, public_names, read_notebook
 
 BOOK = ROOT / "book"
 CHAPTERS = chapters()
 NOTEBOOKS = {path.stem: read_notebook(path) for path in sorted(BOOK.glob("*.ipynb"))}
 MARKDOWN = {path.stem: path.read_text("utf-8") for path in sorted(BOOK.glob("*.md"))}
-CELLS = [
-    pytest.param(cell, f"book/{name}.ipynb, cell {number}", id=f"{name}-{number}")
-    for name, notebook in NOTEBOOKS.items()
-    for number, cell in enumerate(notebook.cells, start=1)
-    if cell.cell_type == "code"
-]
 
 
-def public_names(chapter):
-    """Functions and classes without underscore that the chapter defines."""
-    code = ast.parse((ROOT / "rkhs_lit" / f"{chapter}.py").read_text("utf-8"))
-    kinds = ast.FunctionDef | ast.ClassDef
-    found = [node.name for node in code.body if isinstance(node, kinds)]
-    return [name for name in dict.fromkeys(found) if not name.startswith("_")]
+def code_cells(name):
+    """(place, cell) of the code cells of a notebook."""
+    for number, cell in enumerate(NOTEBOOKS[name].cells, start=1):
+        if cell.cell_type == "code":
+            yield f"book/{name}.ipynb, cell {number}", cell
 
 
-PUBLIC = [(chapter, name) for chapter in CHAPTERS for name in public_names(chapter)]
+def none(found):
+    """Fails with one line for each finding."""
+    assert not (lines := list(found)), "\n".join(lines)
+
+
+PUBLIC = {name: public_names(ROOT / "rkhs_lit" / f"{name}.py")[1] for name in CHAPTERS}
 
 
 def labels_of(text):
@@ -86,9 +86,8 @@ def test_every_page_is_in_the_table_of_contents_and_exists():
 
 
 def test_labels_are_unique():
-    for label, count in Counter(label for label, _ in LABELS).items():
-        places = [place for other, place in LABELS if other == label]
-        assert count == 1, f"label {label!r} is defined in {'; '.join(places)}"
+    counts = Counter(label for label, _ in LABELS)
+    none(f"label {label!r}: {place}" for label, place in LABELS if counts[label] > 1)
 
 
 # Notebooks
@@ -96,26 +95,23 @@ def test_labels_are_unique():
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_notebook_was_run_from_top_to_bottom(name):
-    cells = [
-        (number, cell.execution_count)
-        for number, cell in enumerate(NOTEBOOKS[name].cells, start=1)
-        if cell.cell_type == "code"
-    ]
-    for expected, (number, count) in enumerate(cells, start=1):
-        assert count == expected, (
-            f"book/{name}.ipynb, cell {number} has execution count {count}, not "
-            f'{expected}: run `make execute CHAPTERS="{name}"`'
-        )
+    none(
+        f"{place} has execution count {cell.execution_count}, not {expected}: "
+        f'run `make execute CHAPTERS="{name}"`'
+        for expected, (place, cell) in enumerate(code_cells(name), start=1)
+        if cell.execution_count != expected
+    )
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_notebook_carries_nothing_of_the_machine_it_ran_on(name):
     advice = f'run `make execute CHAPTERS="{name}"`'
     assert NOTEBOOKS[name].metadata == METADATA, f"book/{name}.ipynb: {advice}"
-    for number, cell in enumerate(NOTEBOOKS[name].cells, start=1):
-        assert "execution" not in cell.metadata, (
-            f"book/{name}.ipynb, cell {number} stores timings: {advice}"
-        )
+    none(
+        f"book/{name}.ipynb, cell {number} stores timings: {advice}"
+        for number, cell in enumerate(NOTEBOOKS[name].cells, start=1)
+        if "execution" in cell.metadata
+    )
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -136,13 +132,22 @@ def texts(cell):
                 yield "".join(data)
 
 
-@pytest.mark.parametrize("cell, place", CELLS)
-def test_output_has_no_error_and_no_warning(cell, place):
+def alarms(cell):
+    """Errors and warnings that the cell's outputs show."""
     for output in cell.outputs:
-        assert output.output_type != "error", f"{place} raised {output.ename}"
-        assert output.get("name") != "stderr", f"{place} wrote to stderr: {output.text}"
+        if output.output_type == "error":
+            yield f"raised {output.ename}"
+        if output.get("name") == "stderr":
+            yield f"wrote to stderr: {output.text}"
     for text in texts(cell):
-        assert not re.search(r"\w*Warning\b", text), f"{place} shows a warning: {text}"
+        if re.search(r"\w*Warning\b", text):
+            yield f"shows a warning: {text}"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_output_has_no_error_and_no_warning(name):
+    cells = code_cells(name)
+    none(f"{place} {alarm}" for place, cell in cells for alarm in alarms(cell))
 
 
 NOISE = {
@@ -153,28 +158,36 @@ NOISE = {
 }
 
 
-@pytest.mark.parametrize("cell, place", CELLS)
-def test_output_shows_nothing_that_another_machine_would_not(cell, place):
-    for text in texts(cell):
-        for what, pattern in NOISE.items():
-            match = re.search(pattern, text)
-            assert not match, f"{place} prints {what}: {match[0]}"
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_output_shows_nothing_that_another_machine_would_not(name):
+    none(
+        f"{place} prints {what}: {match[0]}"
+        for place, cell in code_cells(name)
+        for text in texts(cell)
+        for what, pattern in NOISE.items()
+        for match in re.finditer(pattern, text)
+    )
 
 
-@pytest.mark.parametrize("cell, place", CELLS)
-def test_figures_have_alternative_text(cell, place):
-    if any("image/png" in output.get("data", {}) for output in cell.outputs):
-        image = cell.metadata.get("mystnb", {}).get("image", {})
-        assert image.get("alt", "").strip(), (
-            f"{place} draws a figure; describe it in the cell's metadata: "
-            '{"mystnb": {"image": {"alt": "..."}}}'
-        )
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_figures_have_alternative_text(name):
+    none(
+        f"{place} draws a figure; describe it in the cell's metadata: "
+        '{"mystnb": {"image": {"alt": "..."}}}'
+        for place, cell in code_cells(name)
+        if any("image/png" in output.get("data", {}) for output in cell.outputs)
+        and not cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "").strip()
+    )
 
 
-@pytest.mark.parametrize("cell, place", CELLS)
-def test_code_fits_the_column(cell, place):
-    for line in cell.source.splitlines():
-        assert len(line) <= 76, f"{place}: {len(line)} characters, not 76: {line}"
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_code_fits_the_column(name):
+    none(
+        f"{place}: {len(line)} characters, not 76: {line}"
+        for place, cell in code_cells(name)
+        for line in cell.source.splitlines()
+        if len(line) > 76
+    )
 
 
 def test_a_picture_that_was_not_drawn_again_is_found(tmp_path):
@@ -183,43 +196,50 @@ def test_a_picture_that_was_not_drawn_again_is_found(tmp_path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     NotebookClient(notebook, kernel_name="python3").execute()
     (tmp_path / "conftest.py").write_text((BOOK / "conftest.py").read_text("utf-8"))
-    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-q"]
-    for code, passes in ((source, True), (source.replace("0,", "1, 0,"), False)):
-        notebook.cells[0].source = code
-        nbformat.write(notebook, tmp_path / "figure.ipynb")
-        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert (run.returncode == 0) is passes, run.stdout
-        assert passes or "The stored picture is not" in run.stdout
+    nbformat.write(notebook, tmp_path / "same.ipynb")
+    notebook.cells[0].source = source.replace("0,", "1, 0,")
+    nbformat.write(notebook, tmp_path / "other.ipynb")
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-v"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert re.search(r"same.*::Cell 0 PASSED", run.stdout), run.stdout
+    assert re.search(r"other.*::Cell 0 FAILED", run.stdout), run.stdout
+    assert "The stored picture is not" in run.stdout
 
 
 # Solutions
 
 
-def solutions():
-    """(notebook, label, text, whether a code cell belongs to it)."""
-    gate = re.compile(r"^(`{3,})\{solution(-start)?\} *(\S+)(.*?)(?:^\1$|\Z)", re.M | re.S)
-    for name, notebook in NOTEBOOKS.items():
-        for cell, after in zip(notebook.cells, [*notebook.cells[1:], None]):
-            for match in gate.finditer(cell.source):
-                inside = match[2] and cell.source[match.end() :]
-                yield name, match[3], match[0] + (inside or ""), bool(
-                    match[2] and after and after.cell_type == "code"
-                )
+GATE = re.compile(r"^(`{3,})\{solution(-start)?\} *(\S+)(.*?)(?:^\1$|\Z)", re.M | re.S)
 
 
-@pytest.mark.parametrize(
-    "name, label, text, executed",
-    [pytest.param(*found, id=found[1]) for found in solutions()],
-)
-def test_code_and_numbers_of_a_solution_are_executed(name, label, text, executed):
+def solutions(name):
+    """(label, text, whether a code cell belongs to it) of a notebook."""
+    cells = NOTEBOOKS[name].cells
+    for cell, after in zip(cells, [*cells[1:], None]):
+        for match in GATE.finditer(cell.source):
+            inside = match[2] and cell.source[match.end() :]
+            yield match[3], match[0] + (inside or ""), bool(
+                match[2] and after and after.cell_type == "code"
+            )
+
+
+def claim(text):
+    """Code or a number in a solution, or None."""
     fenced = re.search(r"^(`{3,}|~{3,}) *(?:python|\{code)", text, re.M)
     spans = re.findall(r"(?<!`)`([^`]+)`(?!`)", re.sub(r"\{[\w:]+\}`[^`]*`", "", text))
     calls = [span for span in spans if re.search(r"\w\([^)]+\)", span)]
     number = re.search(r"(?<![\w.])\d+\.\d", text)
-    claim = fenced or number or calls
-    assert executed or not claim, (
-        f"book/{name}.ipynb, solution of {label}, says {claim[0]!r}: compute it in a "
-        "code cell between solution-start and solution-end"
+    found = fenced or number or calls
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_code_and_numbers_of_a_solution_are_executed(name):
+    none(
+        f"book/{name}.ipynb, solution of {label}, says {claim(text)!r}: compute it in "
+        "a code cell between solution-start and solution-end"
+        for label, text, executed in solutions(name)
+        if claim(text) and not executed
     )
 
 
@@ -236,63 +256,128 @@ def imports(source):
             yield from ((module, alias.name) for alias in node.names)
 
 
+def wrong_imports(chapter):
+    """Imports from this chapter or a later one, or through the package."""
+    earlier = [f"rkhs_lit.{name}" for name in CHAPTERS[: CHAPTERS.index(chapter)]]
+    for place, cell in code_cells(chapter):
+        for module, name in imports(cell.source):
+            what = f"{place}, imports {name or module}"
+            if module == "rkhs_lit" and name:
+                if "export" in cell.metadata.get("tags", []):
+                    yield (
+                        f"{what} from rkhs_lit: the package imports this module in "
+                        "turn, so name the chapter's module instead"
+                    )
+                module = getattr(rkhs_lit, name).__module__
+            if module.startswith((".", "rkhs_lit")) and module not in earlier:
+                yield f"{what} from {module}, which is no earlier chapter"
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_chapter_imports_only_earlier_chapters(chapter):
-    earlier = [f"rkhs_lit.{name}" for name in CHAPTERS[: CHAPTERS.index(chapter)]]
-    for number, cell in enumerate(NOTEBOOKS[chapter].cells, start=1):
-        if cell.cell_type != "code":
-            continue
-        for module, name in imports(cell.source):
-            place = f"book/{chapter}.ipynb, cell {number}, imports {name or module}"
-            if module == "rkhs_lit" and name:
-                exported = "export" in cell.metadata.get("tags", [])
-                assert not exported, (
-                    f"{place} from rkhs_lit: the package imports this module in "
-                    "turn, so name the chapter's module instead"
-                )
-                module = getattr(rkhs_lit, name).__module__
-            if module.startswith((".", "rkhs_lit")):
-                assert module in earlier, (
-                    f"{place} from {module}, which is no earlier chapter; "
-                    f"earlier are {', '.join(earlier) or 'none'}"
-                )
+    none(wrong_imports(chapter))
 
 
 # Public names
 
 
-@pytest.mark.parametrize("chapter, name", PUBLIC)
-def test_public_name_is_exported_by_the_package(chapter, name):
-    found = getattr(importlib.import_module(f"rkhs_lit.{chapter}"), name)
-    assert getattr(rkhs_lit, name, None) is found, (
-        f"rkhs_lit/__init__.py does not export {name} of rkhs_lit.{chapter}"
+def test_the_package_offers_what_the_chapters_define():
+    """Each name once, and the object itself; no more and no less."""
+    defined = [name for names in PUBLIC.values() for name in names]
+    assert sorted(defined) == rkhs_lit.__all__
+    none(
+        f"rkhs_lit.{name} is not that of rkhs_lit.{chapter}"
+        for chapter, names in PUBLIC.items()
+        for name in names
+        if getattr(rkhs_lit, name)
+        is not getattr(importlib.import_module(f"rkhs_lit.{chapter}"), name)
     )
 
 
-@pytest.mark.parametrize("chapter, name", PUBLIC)
-def test_public_name_has_a_docstring_that_names_a_statement(chapter, name):
-    found = getattr(importlib.import_module(f"rkhs_lit.{chapter}"), name)
-    # Not inspect.getdoc: a class must not inherit its base class's statement.
-    text = found.__doc__ or ""
-    labels = re.findall(r":(?:prf:ref|eq):`(?:[^`<]*<)?([^`>]+)>?`", text)
-    place = f"rkhs_lit.{chapter}.{name}"
-    assert labels, f"the docstring of {place} names no :prf:ref:`label` or :eq:`label`"
-    for label in labels:
-        assert label in KNOWN, f"{place} refers to {label!r}, which no page defines"
+def test_the_package_has_one_version_and_says_that_it_is_typed():
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        project = tomllib.load(file)
+    assert rkhs_lit.__version__ == project["project"]["version"]
+    assert project["tool"]["setuptools"]["package-data"] == {"rkhs_lit": ["py.typed"]}
+    assert (ROOT / "rkhs_lit" / "py.typed").exists()
 
 
-@pytest.mark.parametrize("chapter, name", PUBLIC)
-def test_public_name_is_tested(chapter, name):
-    path = ROOT / "tests" / f"test_{chapter}.py"
-    assert path.exists(), f"tests/{path.name} does not exist"
-    assert re.search(rf"\b{name}\b", path.read_text("utf-8")), (
-        f"tests/{path.name} does not mention {name}"
+def test_help_lists_the_chapters_and_their_functions():
+    chapters = re.split(r"^rkhs_lit\.", rkhs_lit.__doc__, flags=re.M)[1:]
+    assert [text.partition(" ")[0] for text in chapters] == CHAPTERS
+    for text, names in zip(chapters, PUBLIC.values()):
+        assert re.findall(r"\w+", text.partition("\n")[2]) == names
+
+
+def wrong_docstrings(chapter):
+    """Docstrings that name no statement, or one that is nowhere."""
+    module = importlib.import_module(f"rkhs_lit.{chapter}")
+    for name in PUBLIC[chapter]:
+        # Not inspect.getdoc: a class must not inherit its base class's statement.
+        text = getattr(module, name).__doc__ or ""
+        labels = re.findall(r":(?:prf:ref|eq):`(?:[^`<]*<)?([^`>]+)>?`", text)
+        if not labels:
+            yield f"the docstring of {name} names no :prf:ref:`label` or :eq:`label`"
+        for label in set(labels) - KNOWN:
+            yield f"{name} refers to {label!r}, which no page defines"
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_public_names_have_docstrings_that_name_a_statement(chapter):
+    none(wrong_docstrings(chapter))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_public_names_are_tested(chapter):
+    text = (ROOT / "tests" / f"test_{chapter}.py").read_text("utf-8")
+    none(
+        f"tests/test_{chapter}.py does not mention {name}"
+        for name in PUBLIC[chapter]
+        if not re.search(rf"\b{name}\b", text)
     )
 
 
 def test_the_reference_lists_the_modules_in_the_order_of_the_book():
     listed = re.findall(r"automodule:: rkhs_lit\.(\w+)", MARKDOWN["api"])
     assert listed == CHAPTERS, f"book/api.md lists {listed}; the chapters are {CHAPTERS}"
+
+
+# Statements
+
+STATEMENT = re.compile(r"\b(?:thm|lem|prop|cor)-[\w-]*\w")
+# Those that no test cites today. Whoever writes the test takes its label out.
+UNCITED = {
+    "riesz": "cor-dense-complement lem-cauchy-first lem-closed-complete "
+    "lem-inner-continuous prop-finite-complete prop-operator-norm thm-cauchy-schwarz "
+    "thm-l2-complete",
+    "kernels": "lem-mixture",
+    "moore_aronszajn": "cor-three-notions lem-h-evaluation thm-moore-aronszajn",
+}
+
+
+@functools.cache
+def cited():
+    """The statements that the tests of the chapters name."""
+    files = [ROOT / "tests" / f"test_{chapter}.py" for chapter in CHAPTERS]
+    return {label for file in files for label in STATEMENT.findall(file.read_text("utf-8"))}
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_statement_is_cited_by_a_test(name):
+    stated = {
+        label
+        for label, place in LABELS
+        if place.startswith(f"book/{name}.") and STATEMENT.fullmatch(label)
+    }
+    missing, known = stated - cited(), set(UNCITED.get(name, "").split())
+    none(
+        [f"no test cites {label}" for label in sorted(missing - known)]
+        + [f"take {label} out of UNCITED" for label in sorted(known - missing)]
+    )
+
+
+def test_statements_that_tests_cite_exist():
+    none(f"a test cites {label}, which no page states" for label in cited() - KNOWN)
 
 
 # Concordance
@@ -317,7 +402,7 @@ def names_of_tests():
 
 TESTS = names_of_tests()
 ROWS = [
-    pytest.param(row, f"book/concordance.csv, line {line} ({row['id']})", id=row["id"])
+    (row, f"book/concordance.csv, line {line} ({row['id']})")
     for line, row in enumerate(concordance(), start=2)
 ]
 # What a row must name, given the forms that it promises.
@@ -347,48 +432,61 @@ def test_concordance_has_every_result_of_the_sources():
     assert found == OWED, "book/concordance.csv lost or gained a row"
 
 
-@pytest.mark.parametrize("chapter", [c for c in CHAPTERS if c != "conventions"])
-def test_chapter_has_a_row_in_the_concordance(chapter):
-    assert chapter in {row["chapter"] for row in concordance()}, (
-        f"book/concordance.csv has no row for {chapter}: enter what it proves"
+def test_every_chapter_has_a_row_in_the_concordance():
+    missing = {*CHAPTERS} - {row["chapter"] for row in concordance()} - {"conventions"}
+    none(f"no row for {chapter}: enter what it proves" for chapter in missing)
+
+
+def test_concordance_rows_name_the_chapter_that_has_the_result():
+    homes = {label: place.partition(".")[0] for label, place in LABELS}
+    none(
+        f"{place}: none of its labels is defined in book/{row['chapter']}.ipynb"
+        for row, place in ROWS
+        if f"book/{row['chapter']}" not in map(homes.get, row["label"].split())
     )
 
 
-@pytest.mark.parametrize("row, place", ROWS)
-def test_concordance_row_names_the_chapter_that_has_the_result(row, place):
-    home = f"book/{row['chapter']}.ipynb"
-    places = [where for label, where in LABELS if label in row["label"].split()]
-    assert any(where.startswith(home) for where in places), (
-        f"{place}: none of its labels is defined in {home}"
-    )
-
-
-@pytest.mark.parametrize("row, place", ROWS)
-def test_concordance_row_is_complete(row, place):
-    assert None not in row and None not in row.values(), f"{place}: wrong no. of fields"
-    assert all(row[key] for key in ("id", "where", "what")), f"{place}: empty field"
-    assert row["chapter"] in CHAPTERS, f"{place}: no chapter {row['chapter']!r}"
+def gaps(row):
+    """What a row of the concordance lacks."""
+    if None in row or None in row.values():
+        yield "wrong no. of fields"
+        return
+    if not all(row[key] for key in ("id", "where", "what")):
+        yield "empty field"
+    if row["chapter"] not in CHAPTERS:
+        yield f"no chapter {row['chapter']!r}"
     forms = row["form"].split("+")
     for form in forms:
-        assert form in NEEDS, f"{place}: unknown form {form!r}"
-        assert row[NEEDS[form]].split(), f"{place}: {form} promised, no {NEEDS[form]}"
-    if "figure" in forms:
-        assert "fig-" in row["label"], f"{place}: figure promised, no fig- label"
+        if form not in NEEDS:
+            yield f"unknown form {form!r}"
+        elif not row[NEEDS[form]].split():
+            yield f"{form} promised, no {NEEDS[form]}"
+    if "figure" in forms and "fig-" not in row["label"]:
+        yield "figure promised, no fig- label"
 
 
-@pytest.mark.parametrize("row, place", ROWS)
-def test_concordance_row_resolves(row, place):
+def test_concordance_rows_are_complete():
+    none(f"{place}: {gap}" for row, place in ROWS for gap in gaps(row))
+
+
+def dangling(row):
+    """What a row of the concordance names and nobody has."""
     for label in row["label"].split():
-        assert label in KNOWN, f"{place}: no page defines the label {label!r}"
+        if label not in KNOWN:
+            yield f"no page defines the label {label!r}"
     for name in row["function"].split():
-        assert name.partition(".")[0] in {public for _, public in PUBLIC}, (
-            f"{place}: {name!r} is not a public name of rkhs_lit"
-        )
-        found = rkhs_lit
-        for attribute in name.split("."):
+        first, *rest = name.split(".")
+        found = getattr(rkhs_lit, first, None) if first in rkhs_lit.__all__ else None
+        for attribute in rest:
             found = getattr(found, attribute, None)
-            assert found is not None, f"{place}: rkhs_lit has no {name!r}"
+        if found is None:
+            yield f"{name!r} is not a public name of rkhs_lit"
     for test in row["test"].split():
         file, _, name = test.rpartition("::")
         where = TESTS.get(file, set()) if file else set().union(*TESTS.values())
-        assert name in where, f"{place}: no test is called {test!r}"
+        if name not in where:
+            yield f"no test is called {test!r}"
+
+
+def test_concordance_rows_resolve():
+    none(f"{place}: {what}" for row, place in ROWS for what in dangling(row))

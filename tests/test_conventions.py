@@ -1,5 +1,7 @@
 """What may go in: numbers, flags, choices, generators, points."""
 
+import copy
+import pickle
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -548,3 +550,14 @@ def test_an_answer_without_a_certain_digit_warns(value, error, doubt):
         assert certain(value, error, "norm") == value
     assert [w.category for w in heard] == [PrecisionWarning] * doubt
     assert all("norm" in str(w.message) for w in heard)
+
+
+def test_copies_of_a_record_cannot_be_changed_either():
+    """def-points: by copying, and by a file."""
+
+    found = r.cross_validate(k, X, y, [0.1, 1.0], folds=2, rng=0)
+    assert isinstance(found, r.Record) and not found.lams.flags.writeable
+    for twin in (copy.copy(found), copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert not twin.lams.flags.writeable
+        assert not any(fold.flags.writeable for fold in twin.folds)
+        assert np.array_equal(twin.lams, found.lams)

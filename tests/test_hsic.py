@@ -1,5 +1,7 @@
 """Identities of the chapter on the Hilbert–Schmidt independence criterion."""
 
+import copy
+import pickle
 import tracemalloc
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
@@ -42,9 +44,11 @@ from rkhs_lit import (
     hsic_unmix,
     median_heuristic,
     mmd2_biased,
+    paired,
     pivoted_cholesky,
     polynomial_features,
     select_features,
+    tile_sums,
     words,
 )
 from scipy.spatial.distance import cdist
@@ -356,6 +360,37 @@ def test_tiles_agree_with_gram_matrices(n):
     assert np.isclose(fast.mean, mean, rtol=1e-10) and np.isclose(fast.std**2, variance, rtol=1e-7)
 
 
+@pytest.mark.parametrize("n", [5, 300])
+def test_the_sums_over_tiles_are_those_of_the_matrices(n):
+    """thm-hsic-unbiased: tile_sums, and the estimate that the theorem makes of them."""
+    x, y = sample(n, d=2)
+    Phi, Psi = paired(Gaussian(1.0), Laplace(0.5), x, y)
+    for off_diagonal in (False, True):
+        K, L = Gaussian(1.0)(x) - 0.5, Laplace(0.5)(y) + 0.25
+        if off_diagonal:
+            np.fill_diagonal(K, 0)
+            np.fill_diagonal(L, 0)
+        found = tile_sums(Phi, Psi, less=(0.5, -0.25), off_diagonal=off_diagonal, squares=True)
+        assert np.allclose(found[:2], [K.sum(axis=1), L.sum(axis=1)], rtol=1e-12, atol=1e-12)
+        assert np.allclose(found[2:], [np.sum(M) for M in (K * L, K * K, L * L)], rtol=1e-12)
+    K1, L1, S = tile_sums(Phi, Psi, off_diagonal=True)
+    T, U = K1 @ L1, K1.sum() * L1.sum()
+    value = (S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2))) / (n * (n - 3))
+    assert np.isclose(value, hsic(Gaussian(1.0), Laplace(0.5), x, y), rtol=1e-9)
+    with pytest.raises(ValueError, match="^Phi and Psi must"):
+        tile_sums(Phi, Psi[:3])
+
+
+def test_features_may_be_handed_on():
+    """def-synthesis: a map that was made before is as good as points."""
+    x, y = sample(20)
+    k, l = Gaussian(1.0), Laplace(1.0)
+    Phi, Psi = paired(k, l, x, y)
+    for f in (hsic, hsic_gamma_test):
+        assert f(k, l, Phi, Psi) == f(k, l, x, y)
+    assert hsic_test(k, l, Phi, Psi, rng=0).pvalue == hsic_test(k, l, x, y, rng=0).pvalue
+
+
 def test_streaming_needs_no_gram_matrix():
     """hsic and hsic_gamma_test on 3000 points, whose matrix would take 72 MB."""
     x = np.random.default_rng(0).normal(size=3000)
@@ -367,16 +402,17 @@ def test_streaming_needs_no_gram_matrix():
     assert peak < 2e7
 
 
-@in_doubt
+@pytest.mark.filterwarnings("error")
 def test_repeated_points_and_constant_variables():
-    """Singular Gram matrices: duplicates are harmless, a constant has HSIC zero."""
+    """thm-hsic-biased, singular Gram matrices: duplicates are harmless, a constant has HSIC zero,
+    and there is no doubt of it."""
     x = np.array([0.0, 0, 1, 1, 2, 2, 2])
     assert np.isclose(hsic(Gaussian(1.0), Delta(), x, x, unbiased=False),
                       hsic_biased(Gaussian(1.0)(x), Delta()(x)))
     constant = np.full(7, 3.3)
-    for k in (Gaussian(1.0), Linear(), Delta()):
-        assert hsic(k, k, x, constant, unbiased=False) < 1e-15
-        assert abs(hsic(k, k, x, constant)) < 1e-14
+    for k in (Gaussian(1.0), Linear(), Delta(), Polynomial(3), 1e-9 * Polynomial(2) + Linear()):
+        assert hsic(k, k, x, constant, unbiased=False) == 0 == hsic(k, k, constant, x)
+        assert hsic_biased(k(x), np.full((7, 7), 1.3)) == 0 == hsic_unbiased(k(x), np.ones((7, 7)))
         assert hsic_test(k, k, x, constant, n_permutations=9, rng=0).pvalue == 1
         assert hsic_gamma_test(k, k, x, constant).pvalue == 1
     zero = 0.0 * Linear()
@@ -753,23 +789,13 @@ X4 = np.arange(4.0)
 K1 = Gaussian(1.0)
 
 
-@pytest.mark.parametrize("f", [hsic_biased, hsic_unbiased, hsic_null_moments])
-@pytest.mark.parametrize("bad", [
-    np.ones((4, 3)), np.ones(4), 3.0, np.full((4, 4), np.nan), np.zeros((0, 0)), [[1, 2], [3]],
-    np.triu(np.ones((4, 4))), [["a"] * 4] * 4, np.ones((4, 4, 4)), np.ones((4, 4)) * 1j,
-    exact(np.triu(np.ones((4, 4), int))), np.array([[1.0, None], [None, 1.0]])],
-    ids=str)
-def test_gram_matrices_are_checked(f, bad):
-    with pytest.raises(ValueError, match="^K"):
-        f(bad, G4)
-    with pytest.raises(ValueError, match="^L"):
-        f(G4, bad)
-
-
 def test_shapes_sizes_and_signs_of_gram_matrices():
     for f in (hsic_biased, hsic_unbiased, hsic_null_moments):
         with pytest.raises(ValueError, match="^L must have the shape"):
             f(G4, np.eye(5))
+        for triangle in (np.triu(np.ones((4, 4))), exact(np.triu(np.ones((4, 4), int)))):
+            with pytest.raises(ValueError, match="^K must be square and symmetric"):
+                f(triangle, triangle)
     for f in (hsic_unbiased, hsic_null_moments):
         with pytest.raises(ValueError, match="^K must belong to at least 4"):
             f(np.eye(3), np.eye(3))
@@ -778,7 +804,7 @@ def test_shapes_sizes_and_signs_of_gram_matrices():
         hsic_biased(negative, G4)
     with pytest.raises(ValueError, match="K and L must be positive definite"):
         hsic_biased(exact(negative.astype(int)), exact(np.eye(4, dtype=int)))
-    with pytest.raises(ValueError, match="overflows"):
+    with pytest.raises(ValueError, match="^K and L gave a value that is not finite"):
         hsic_biased(1e200 * G4, 1e200 * G4)
 
 
@@ -818,22 +844,6 @@ def test_four_points_are_needed(name):
         CALLS[name](K1, K1, X4[:3], X4[:3])
 
 
-def test_options_are_checked():
-    for bad in (None, 1, "yes"):
-        with pytest.raises(ValueError, match="^unbiased"):
-            hsic(K1, K1, X4, X4, unbiased=bad)
-    for bad in (0, 1.5, "many"):
-        with pytest.raises(ValueError, match="^n_permutations"):
-            hsic_test(K1, K1, X4, X4, n_permutations=bad, rng=0)
-    with pytest.raises(ValueError, match="^rng"):
-        hsic_test(K1, K1, X4, X4, n_permutations=3, rng="seed")
-    for bad in (0, 2.5, 3):
-        with pytest.raises(ValueError, match="^n_features"):
-            select_features(K1, K1, np.ones((5, 2)), X4, bad)
-    with pytest.raises(ValueError, match="^direction"):
-        select_features(K1, K1, X4, X4, 1, direction="up")
-
-
 def test_functions_that_are_no_kernels_are_refused():
     fake = FunctionKernel(lambda s, t: 1.0 if s == t else 3.0)
     for call in (CALLS["hsic_biased"], CALLS["hsic_gamma_test"], CALLS["hsic_test"]):
@@ -844,7 +854,7 @@ def test_functions_that_are_no_kernels_are_refused():
     for call in CALLS.values():
         with pytest.raises(ValueError, match="must be positive definite"):
             call(K1, FunctionKernel(lambda s, t: -1.0), X4, X4)
-    with pytest.raises(ValueError, match="k and l are too large"):
+    with pytest.raises(ValueError, match="not finite"):
         hsic(1e200 * K1, 1e200 * K1, X4, X4)
 
 
@@ -897,9 +907,13 @@ def test_records_cannot_be_changed():
     for value, name in ((selection, "path"), (record, "value"), (hsic_gamma_test(K1, K1, X, X), "std")):
         with pytest.raises(FrozenInstanceError):
             setattr(value, name, 0)
-    for array in (record.matrix, record.path, record.values):
-        with pytest.raises(ValueError):
-            array[0] = 1.0
+    for again in (record, copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
+        assert np.array_equal(again.path, record.path) and again.value == record.value
+        for array in (again.matrix, again.path, again.values):
+            with pytest.raises(ValueError):
+                array[0] = 1.0
+    for value in (selection, hsic_gamma_test(K1, K1, X, X)):
+        assert pickle.loads(pickle.dumps(value)) == value and "np." not in repr(value)
     assert hash(selection) is not None and repr(record).startswith("Unmixing(value=")
 
 

@@ -1,6 +1,8 @@
 """Identities of the chapter on mean embeddings."""
 
+import copy
 import math
+import pickle
 import tracemalloc
 from fractions import Fraction
 from itertools import product
@@ -35,6 +37,7 @@ from rkhs_lit import (
     interpolate,
     is_characteristic,
     mean_embedding,
+    moved,
     norm,
     polynomial_features,
     riesz_representer,
@@ -116,6 +119,18 @@ def test_inner_products_of_embeddings_are_expectations_of_the_kernel(seed, kerne
     K = kernel(X, Y)
     value = embedding_inner(mean_embedding(kernel, X, p), mean_embedding(kernel, Y, q))
     assert np.isclose(value, p @ K @ q, rtol=0, atol=1e-13 * np.abs(K).max())
+
+
+def test_functions_see_what_the_kernel_sees():
+    """lem-measurable-rkhs for the σ-algebra made of [j, j + 1): k, k(x, x) and f are constant
+    on each of these sets."""
+    k, x = Mapped(Gaussian(1.0), np.floor), np.array([0.1, 0.9, 1.0, 1.5, 2.2, 2.9])
+    y = np.floor(x)
+    assert np.array_equal(k(x), k(y)) and np.array_equal(k.diag(x), k.diag(y))
+    f = RKHSFunction(k, [0.3, 1.7, 2.5], [1.0, -2.0, 0.5])
+    g = interpolate(k, [0.5, 1.5, 2.5], [3.0, 1.0, 2.0])
+    assert np.array_equal(f(x), f(y)) and np.array_equal(g(x), g(y))
+    assert np.allclose(g(x), [3, 3, 1, 1, 2, 2])
 
 
 def test_equal_weights_are_the_default():
@@ -324,13 +339,6 @@ def test_bad_parts_of_a_normal_embedding(kernel, mean, covariance, name):
         GaussianEmbedding(kernel, mean, covariance)
 
 
-def test_bad_points_of_a_normal_embedding():
-    mu = GaussianEmbedding(Gaussian(1.0), [0.0, 0.0], 1.0)
-    for T in ([0.0, 1.0], [[0.0, np.nan]], [], 3.0, [["a", "b"]]):
-        with pytest.raises(ValueError, match="T"):
-            mu(T)
-
-
 @pytest.mark.parametrize("function", [embedding_inner, embedding_distance])
 def test_bad_input_to_inner_products_and_distances(function):
     k = Gaussian(1.0)
@@ -429,6 +437,36 @@ def test_far_from_the_origin_the_standard_error_is_as_exact():
     for kernel in (Linear(), 0.5 * Linear() + 0.5 * Linear()):
         # Without the shift all digits are lost: squares are 1e16 and errors of them 1.
         assert np.isclose(embedding_error(kernel, X), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), 2.5 * Linear(), Linear() + Gaussian(1.0),
+                                    Mapped(Linear(), lambda X: 3 * X), Polynomial(2)], ids=names)
+def test_moved_features_keep_their_differences(kernel):
+    """lem-features-moved: distances of features and the distance of two means."""
+    X, Y = sample(6), sample(5, seed=1)
+    Phi, Psi = Features(kernel, X), Features(kernel, Y, "Y")
+    near, other = moved(Phi, Psi)
+    assert other.name == "Y" and len(other) == 5
+    if kernel == Polynomial(2):
+        assert near is Phi and other is Psi
+    squares, gaps = [], []
+    for F, G in ((Phi, Psi), (near, other)):
+        squares.append(np.add.outer(F.diag(), G.diag()) - 2 * F.gram(G))
+        gaps.append(F.gram().mean() + G.gram().mean() - 2 * F.gram(G).mean())
+    assert np.allclose(*squares, atol=1e-12) and np.isclose(*gaps, atol=1e-12)
+
+
+def test_records_survive_pickling_and_copying():
+    """thm-gaussian-embedding, thm-finite-characteristic: copies are equal and read-only."""
+    mu, verdict = GaussianEmbedding(Gaussian(1.0), [0.0, 1.0], 2.0), is_characteristic(
+        Gaussian(1.0), sample(4))
+    for remade in (lambda r: pickle.loads(pickle.dumps(r)), copy.deepcopy, copy.copy):
+        nu, other = remade(mu), remade(verdict)
+        assert np.array_equal(nu(sample(3)), mu(sample(3)))
+        assert np.array_equal(other.p, verdict.p) and other.distance == verdict.distance
+        for array in (nu.mean, nu.covariance, other.p, other.q):
+            assert not array.flags.writeable
+    assert "np.float64" not in repr(verdict)
 
 
 def test_large_samples_go_in_tiles():
@@ -541,19 +579,6 @@ def test_bad_input_to_embedding_error():
             embedding_error(FunctionKernel(fake), [1.0, 2.0])
     with pytest.raises(ValueError, match="not finite"):
         embedding_error(Linear(), [1e200, 1.0])
-
-
-def test_bad_input_to_mean_embedding():
-    k = Gaussian(1.0)
-    for X in (3.0, "ab", [], [1.0, np.nan], ["a", "b"], [[1.0], [1.0, 2.0]]):
-        with pytest.raises(ValueError, match="^X must"):
-            mean_embedding(k, X)
-    for weights in ([1.0], [0.5, np.nan], [[0.5, 0.5]], 1.0, "ab", [0.5, 0.2, 0.3], ["a", "b"]):
-        with pytest.raises(ValueError, match="weights"):
-            mean_embedding(k, [0.0, 1.0], weights)
-    for kernel in (None, "Gaussian", Sigmoid(1.0, 0.0)):
-        with pytest.raises(ValueError, match="kernel"):
-            mean_embedding(kernel, [0.0, 1.0])
 
 
 # -- characteristic kernels -------------------------------------------------

@@ -1,5 +1,7 @@
 """Identities of the chapter on the maximum mean discrepancy."""
 
+import copy
+import pickle
 import tracemalloc
 import warnings
 from dataclasses import FrozenInstanceError
@@ -691,6 +693,16 @@ def test_the_record_is_frozen_and_owns_its_array():
     assert isinstance(PermutationTest(1, 1, [0]).statistic, float)
 
 
+def test_the_record_survives_pickling_and_copying():
+    """thm-permutation-level: copies of a result are equal and read-only."""
+    record = mmd_test(Gaussian(1.0), *samples(), n_permutations=9, rng=0)
+    for remade in (lambda r: pickle.loads(pickle.dumps(r)), copy.deepcopy, copy.copy):
+        other = remade(record)
+        assert (other.statistic, other.pvalue) == (record.statistic, record.pvalue)
+        assert np.array_equal(other.null_distribution, record.null_distribution)
+        assert not other.null_distribution.flags.writeable
+
+
 def test_choosing_the_best_of_several_bandwidths_breaks_the_level():
     """What breaks: each bandwidth alone is valid, the best of them is not."""
     z = np.array([-1.3, -0.9, -0.2, 0.1, 0.4, 1.1, 1.7, 2.2])
@@ -781,16 +793,8 @@ GOOD = [0.0, 1.0, 3.0]
     lambda *a: mmd_test(*a, n_permutations=5, rng=0),
 ], ids=["biased", "unbiased", "witness", "test"])
 @pytest.mark.parametrize("kernel, X, Y, match", [
-    ("gaussian", GOOD, GOOD, "kernel"),
     (Sigmoid(1.0, 0.0), GOOD, GOOD, "kernel"),
-    (Gaussian(1.0), [], GOOD, "^X"),
-    (Gaussian(1.0), GOOD, [], "^Y"),
-    (Gaussian(1.0), [np.nan, 1.0], GOOD, "^X must be finite"),
-    (Gaussian(1.0), GOOD, [1.0, np.inf], "^Y"),
-    (Gaussian(1.0), 3.0, GOOD, "^X"),
-    (Gaussian(1.0), GOOD, 3.0, "^Y"),
     (Gaussian(1.0), GOOD, ["a", "b"], "^Y"),
-    (Gaussian(1.0), np.array([object(), object()]), GOOD, "^X"),
     (Gaussian(1.0), np.zeros((3, 2)), np.zeros((4, 3)), "^Y"),
     (Linear(), [[1.0, 2.0], [3.0]], GOOD, "^X"),
     (Delta(), GOOD, "abc", "^Y"),
@@ -798,7 +802,8 @@ GOOD = [0.0, 1.0, 3.0]
     (FeatureKernel(substrings(2)), [1, 2], ["ab", "ba"], "text"),
     (Linear(), [1e200, 2e200], [1e200, 0.0], "kernel"),
 ])
-def test_bad_samples(function, kernel, X, Y, match):
+def test_samples_of_two_kinds_and_functions_that_are_no_kernels(function, kernel, X, Y, match):
+    """prop-mmd-feature-means: one kernel, on one set, for both samples."""
     with pytest.raises(ValueError, match=match):
         function(kernel, X, Y)
 
@@ -830,19 +835,6 @@ def test_functions_that_are_no_kernels_are_refused_when_it_shows():
             function(fake, [0.0, 1.0], [2.0, 5.0])
 
 
-@pytest.mark.parametrize("options, match", [
-    ({"n_permutations": -3, "rng": 0}, "n_permutations"),
-    ({"n_permutations": 0, "rng": 0}, "n_permutations"),
-    ({"n_permutations": 2.5, "rng": 0}, "n_permutations"),
-    ({"n_permutations": "many", "rng": 0}, "n_permutations"),
-    ({"n_permutations": 9, "rng": "seed"}, "rng"),
-    ({"n_permutations": 9, "rng": -1}, "rng"),
-])
-def test_bad_options_of_the_test(options, match):
-    with pytest.raises(ValueError, match=match):
-        mmd_test(Gaussian(1.0), GOOD, GOOD, **options)
-
-
 @pytest.mark.parametrize("K, S, unbiased, match", [
     (np.eye(3), [[1.0], [0.0]], False, "^K"),
     ([1.0, 2.0], [[1.0], [0.0]], False, "^K"),
@@ -860,24 +852,6 @@ def test_bad_splits(K, S, unbiased, match):
         split_statistics(K, S, unbiased)
 
 
-@pytest.mark.parametrize("arguments, tol, match", [
-    ((np.nan, [1.0]), 0.0, "statistic"),
-    (("a", [1.0]), 0.0, "statistic"),
-    (([1.0], [1.0]), 0.0, "statistic"),
-    ((1.0, []), 0.0, "null_distribution"),
-    ((1.0, [np.nan]), 0.0, "null_distribution"),
-    ((1.0, [[1.0, 2.0]]), 0.0, "null_distribution"),
-    ((1.0, 2.0), 0.0, "null_distribution"),
-    ((10**400, [1.0]), 0.0, "statistic"),
-    ((-np.inf, [1.0]), 0.0, "statistic"),
-    ((1.0, [1.0]), -1.0, "tol"),
-    ((1.0, [1.0]), np.nan, "tol"),
-])
-def test_bad_arguments_of_the_p_value(arguments, tol, match):
-    with pytest.raises(ValueError, match=match):
-        permutation_pvalue(*arguments, tol=tol)
-
-
 @pytest.mark.parametrize("arguments, match", [
     ((np.inf, 0.5, [1.0]), "statistic"),
     ((1.0, 0.0, [1.0]), "pvalue"),
@@ -892,24 +866,17 @@ def test_bad_records(arguments, match):
         PermutationTest(*arguments)
 
 
-@pytest.mark.parametrize("X, options, match", [
-    ([1.0], {}, "^X"),
-    ([], {}, "^X"),
-    (3.0, {}, "^X"),
-    ([np.nan, 1.0], {}, "^X"),
-    (["a", "b"], {}, "^X"),
-    ([1.0, 1.0, 1.0], {}, "^X must have a positive median"),
-    ([0.0, 0.0, 0.0, 0.0, 1.0], {}, "^X must have a positive median"),
-    (np.zeros(1500), {}, "^X must have a positive median"),
-    ([1.7e308, -1.7e308], {}, "^X must have a positive median.*too large"),
-    ([0.0, 1e-200, 2e-200, 3e-200, 1e10], {}, "^X must have a positive median.*coincide beside"),
-    (GOOD, {"max_points": 1, "rng": 0}, "max_points"),
-    (GOOD, {"max_points": 2.5, "rng": 0}, "max_points"),
-    (GOOD, {"max_points": 2, "rng": "seed"}, "rng"),
+@pytest.mark.parametrize("X, match", [
+    ([1.0, 1.0, 1.0], "^X must have a positive median"),
+    ([0.0, 0.0, 0.0, 0.0, 1.0], "^X must have a positive median"),
+    (np.zeros(1500), "^X must have a positive median"),
+    ([1.7e308, -1.7e308], "^X must have a positive median.*too large"),
+    ([0.0, 1e-200, 2e-200, 3e-200, 1e10], "^X must have a positive median.*coincide beside"),
 ])
-def test_bad_input_of_the_median_heuristic(X, options, match):
+def test_a_median_that_is_no_width_is_refused(X, match):
+    """def-median-heuristic: half of the pairs coincide, or are too far apart."""
     with pytest.raises(ValueError, match=match):
-        median_heuristic(X, **options)
+        median_heuristic(X)
 
 
 AFFINE = [Linear(), 2.5 * Linear(), Linear() + Gaussian(1.0), Mapped(Linear(), lambda X: 3 * X)]

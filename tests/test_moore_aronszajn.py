@@ -1341,7 +1341,7 @@ def test_synthesis_and_sampling_are_adjoint():
         assert np.allclose(Phi.sample(g), g(X))
         assert np.isclose(inner(Phi @ a, g), a @ Phi.sample(g))
         assert np.allclose(Phi.dot(np.column_stack([a, a])).T, k(X) @ a)
-        assert np.allclose(Phi.tile(slice(1, 3), slice(0, 4), Psi), k(X[1:3], Y[:4]))
+        assert np.allclose(Phi.gram(Psi, slice(1, 3), slice(0, 4)), k(X[1:3], Y[:4]))
 
 
 def test_features_are_rows_of_a_list_of_any_points():
@@ -1370,6 +1370,24 @@ def test_a_function_of_another_space_is_refused():
         as_function(f, "prior", Gaussian(sigma=2.0))
     with pytest.raises(ValueError, match="^prior must be an RKHSFunction, got function"):
         as_function(lambda t: t, "prior")
+
+
+@pytest.mark.parametrize("rows", [slice(1, 3), np.array([2, 0])])
+def test_some_rows_of_a_map_cannot_be_changed(rows):
+    """def-synthesis: arrays, lists and pairs, by a slice and by a list of indices."""
+    X, letters = np.arange(4.0), list("abca")
+    for Phi in (
+        Features(Gaussian(1.0), X),
+        Features(Gaussian(1.0), X[:, None]),
+        Features(Delta(), letters),
+        Features(TensorProduct(Gaussian(1.0), Delta()), Pairs(X, letters)),
+    ):
+        some = Phi[rows]
+        assert np.array_equal(some.gram(), Phi.gram()[rows][:, rows]) and len(some) == 2
+        parts = (some.points.first, some.points.second) if isinstance(some.points, Pairs) else (
+            some.points,)
+        for part in parts:
+            assert isinstance(part, tuple) or not part.flags.writeable
 
 
 def test_features_are_checked_once_under_the_callers_names():

@@ -1,6 +1,8 @@
 """Identities of the chapter on ridge regression."""
 
+import copy
 import decimal
+import pickle
 import tracemalloc
 import warnings
 from fractions import Fraction
@@ -40,10 +42,14 @@ from rkhs_lit import (
     polynomial_features,
     power_function,
     ridge,
+    ridge_factor,
     ridge_path,
+    ridge_spectrum,
     smoother_matrix,
+    split_folds,
     substrings,
 )
+from scipy.linalg import cho_solve
 from scipy.stats import chi2, multivariate_normal
 from scipy.stats import norm as normal
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -169,6 +175,37 @@ def test_weights_exactly():
     f = ridge(Polynomial(2), [float(p) for p in points], y, 0.5)
     # Condition number about 400.
     assert np.allclose(f.weights, [float(v[0]) for v in exact], rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=names)
+def test_both_decompositions_solve_the_ridge_equation(k):
+    """thm-ridge-rkhs, prop-ridge-smoother: (K + λI) α = y by Cholesky's and by eigenvectors."""
+    X, y = sample()
+    for lam in (1e-3, 1.0):
+        K = k(X)
+        L, lower = factor = ridge_factor(K, lam)
+        d, U = ridge_spectrum(K, lam)
+        assert lower and np.allclose(np.tril(L) @ np.tril(L).T, K + lam * np.eye(15))
+        assert np.allclose((U * d) @ U.T, K, atol=1e-12 * d[-1]) and d.min() >= 0
+        alpha = cho_solve(factor, y)
+        assert np.allclose(alpha, U @ (U.T @ y / (d + lam)), rtol=1e-7, atol=1e-9)
+        assert np.allclose(alpha, ridge(k, X, y, lam).weights, rtol=1e-12)
+        assert np.array_equal(K, k(X))                     # nothing is overwritten
+
+
+def test_a_penalty_below_the_flaws_of_a_kernel_is_too_small():
+    """prop-ridge-rounding: of a kernel right to eight digits, K + λI may be indefinite."""
+    K = np.ones((4, 4)) - 1e-9 * np.eye(4)                 # the least eigenvalue is -1e-9
+    flawed = FunctionKernel(lambda s, t: K[int(s), int(t)])
+    x, y = np.arange(4.0), np.ones(4)
+    for call, name in ((lambda lam: ridge(flawed, x, y, lam), "^lam must be larger"),
+                       (lambda lam: cross_validate(flawed, x, y, [1.0, lam], folds=2, rng=0),
+                        "^lams must be larger")):
+        with pytest.raises(ValueError, match=name):
+            call(1e-10)
+        call(1e-8)
+    d, _ = ridge_spectrum(K, 1e-10)
+    assert d.min() == 0
 
 
 @pytest.mark.parametrize("sigma", [0.3, 2.0])
@@ -374,6 +411,25 @@ def test_the_path_is_one_fit_for_each_penalty(k):
         assert np.allclose(path(T)[j], f(T), atol=1e-8)
         assert np.allclose(path.function(j)(T), f(T), atol=1e-8)
         assert norm(path.function(j) - f) < 1e-6 * norm(f)
+    assert np.array_equal(path.function(-1).weights, path.weights[2])
+    for j in (3, -4):
+        with pytest.raises(ValueError, match="j must"):
+            path.function(j)
+
+
+def test_records_survive_pickling_and_copying():
+    """prop-ridge-smoother, alg-ridge-cv: copies have the same numbers, read-only."""
+    X, y = sample()
+    path = ridge_path(Gaussian(1.0), X, y, [0.1, 1.0])
+    found = cross_validate(Gaussian(1.0), X, y, [0.1, 1.0], folds=3, test=2, rng=0)
+    for remade in (lambda r: pickle.loads(pickle.dumps(r)), copy.deepcopy, copy.copy):
+        one, two = remade(path), remade(found)
+        assert np.array_equal(one(X), path(X)) and np.array_equal(two.errors, found.errors)
+        assert np.array_equal(two.function(X), found.function(X)) and repr(two) == repr(found)
+        for array in (one.lams, one.weights, one.residuals, one.leave_one_out, one.norms,
+                      one.degrees_of_freedom, two.lams, two.errors, two.train, two.test,
+                      *two.folds):
+            assert not array.flags.writeable
 
 
 def test_records_cannot_be_changed_from_outside():
@@ -426,6 +482,25 @@ def test_leave_fold_out_is_a_fit_without_the_fold(k, folds):
         assert np.allclose(e[F], y[F] - ridge(k, X[rest], y[rest], 0.2)(X[F]))
     if len(folds) == 8:
         assert np.allclose(e, leave_one_out(k, X, y, 0.2))
+
+
+@given(st.integers(2, 30), st.integers(2, 5), st.integers(0, 9), seeds)
+def test_folds_and_test_set_have_each_point_once(n, m, held, seed):
+    """thm-ridge-fold, alg-ridge-cv: folds of one size, up to one point, and a test set."""
+    if n - held < m:
+        with pytest.raises(ValueError, match="folds|test"):
+            split_folds(n, m, held, seed)
+        return
+    folds, test = split_folds(n, m, held, seed)
+    sizes = [len(F) for F in folds]
+    assert len(folds) == m and len(test) == held and max(sizes) - min(sizes) <= 1
+    assert np.array_equal(np.sort(np.concatenate([*folds, test])), np.arange(n))
+    again, same = split_folds(n, m, held, seed)
+    assert all(map(np.array_equal, folds, again)) and np.array_equal(test, same)
+    listed, other = split_folds(n, folds, test)
+    assert all(map(np.array_equal, folds, listed)) and np.array_equal(test, other)
+    drawn = {tuple(split_folds(30, 2)[0][0]) for _ in range(3)}
+    assert len(drawn) > 1                                  # fresh each time
 
 
 def test_a_fold_of_everything_leaves_zero():
@@ -887,38 +962,27 @@ WITHOUT_Y = {
 }
 every = pytest.mark.parametrize("call", (WITH_DATA | WITHOUT_Y).values(),
                                 ids=(WITH_DATA | WITHOUT_Y).keys())
-data = pytest.mark.parametrize("call", WITH_DATA.values(), ids=WITH_DATA.keys())
 
 
 @every
-@pytest.mark.parametrize("lam", [0.0, -1.0, np.nan, np.inf, "1", None, [1.0], 1e-40,
-                                 10**400, Fraction(1, 10**400)], ids=lambda v: repr(v)[:12])
-def test_bad_penalties(call, lam):
-    with pytest.raises(ValueError, match="lam|noise"):
-        call(Gaussian(1.0), *XY, lam)
+def test_a_penalty_lost_in_rounding_is_refused(call):
+    """prop-ridge-rounding: K + λI is K to the computer."""
+    with pytest.raises(ValueError, match="(lams?|noise) must be at least .* rounding errors"):
+        call(Gaussian(1.0), *XY, 1e-40)
 
 
 def test_a_penalty_of_zero_is_refused_with_advice():
+    """prop-ridge-smoother, part 3: the limit is the interpolant."""
     for lam, advice in ((0.0, "interpolate"), (1e-18, "rounding errors")):
         with pytest.raises(ValueError, match=advice):
             ridge(Gaussian(1.0), *XY, lam)
 
 
-@pytest.mark.parametrize("lams", [[], [1.0, 0.0], [1.0, -2.0], [np.nan], [[1.0]], "a", 1.0,
-                                  [1.0, 1e-30], None])
-def test_bad_lists_of_penalties(lams):
-    with pytest.raises(ValueError, match="lams"):
-        ridge_path(Gaussian(1.0), *XY, lams)
-    for folds in (2, 8):
-        with pytest.raises(ValueError, match="lams"):
-            cross_validate(Gaussian(1.0), *XY, lams, folds=folds, rng=0)
-
-
 @every
-@pytest.mark.parametrize("kernel", [None, "rbf", Sigmoid(1.0, 0.0)])
-def test_bad_kernels(call, kernel):
-    with pytest.raises(ValueError, match="kernel"):
-        call(kernel, *XY, 1.0)
+def test_a_kernel_known_to_be_indefinite_is_refused(call):
+    """thm-ridge-rkhs asks for a kernel."""
+    with pytest.raises(ValueError, match="kernels? must be positive definite"):
+        call(Sigmoid(1.0, 0.0), *XY, 1.0)
 
 
 @every
@@ -939,34 +1003,18 @@ def test_no_kernel_of_a_list_escapes_the_check(folds):
             cross_validate(kernels, x, np.sin(x), [2.0], folds=folds, rng=0)
 
 
-@every
-@pytest.mark.parametrize("X", [np.array([[0.0, np.nan]] * 8), [], 1.0, None, "points",
-                               np.array([[1 + 2j]] * 8)])
-def test_bad_points(call, X):
-    with pytest.raises(ValueError, match="X must"):
-        call(Gaussian(1.0), X, XY[1], 1.0)
-
-
-@data
-@pytest.mark.parametrize("y", [np.ones(7), np.ones((8, 1)), np.array([np.nan] * 8), None,
-                               ["a"] * 8, 1.0, [], np.ones(8) * 1j])
-def test_bad_values(call, y):
-    with pytest.raises(ValueError, match="y must"):
-        call(Gaussian(1.0), XY[0], y, 1.0)
-
-
 def test_overflow_is_reported():
     X, y = XY
-    with pytest.raises(ValueError, match="y is too large"):
+    with pytest.raises(ValueError, match="^y gave"):
         ridge(1e-300 * Gaussian(1.0), X, 1e200 * y, 1e-300)
-    with pytest.raises(ValueError, match="y is too large"):
+    with pytest.raises(ValueError, match="^y gave"):
         ridge_path(1e-300 * Gaussian(1.0), X, 1e200 * y, [1e-300])
     for folds in (2, 8):
-        with pytest.raises(ValueError, match="y is too large"):
+        with pytest.raises(ValueError, match="^y gave"):
             cross_validate(Gaussian(1.0), X, 1e200 * y, [1.0], folds=folds, rng=0)
-    with pytest.raises(ValueError, match="y is too large"):
+    with pytest.raises(ValueError, match="^y gave"):
         log_marginal_likelihood(Gaussian(1.0), X, 1e200 * y, 1.0)
-    with pytest.raises(ValueError, match="y is too large"):
+    with pytest.raises(ValueError, match="^y gave"):
         gp_posterior(1e-300 * Gaussian(1.0), X, 1e200 * y, 1e-300, X)
     with pytest.raises(ValueError, match="kernel"):
         ridge(1e308 * Gaussian(10.0), X, y, 1e308)
@@ -974,27 +1022,11 @@ def test_overflow_is_reported():
     for call in (lambda: leave_one_out(Gaussian(1.0), X, huge, 1.0),
                  lambda: leave_fold_out(Gaussian(1.0), X, huge, 1.0, halves),
                  lambda: ridge_path(Gaussian(1.0), X, huge, [1.0])):
-        with pytest.raises(ValueError, match="y is too large"):
+        with pytest.raises(ValueError, match="^y gave"):
             call()
     # Only the test set has large values.
-    with pytest.raises(ValueError, match="y is too large"):
+    with pytest.raises(ValueError, match="^y gave"):
         cross_validate(Gaussian(1.0), X, [1e160] + [0.0] * 7, [1.0], folds=2, test=[0], rng=0)
-
-
-@pytest.mark.parametrize("T", [[], None, [np.nan], np.ones((3, 5)), "T", 2.0])
-def test_bad_places_to_evaluate(T):
-    path = ridge_path(Gaussian(1.0), *XY, [1.0])
-    for call in (path, lambda T: gp_posterior(Gaussian(1.0), *XY, 1.0, T)):
-        with pytest.raises(ValueError, match="T "):
-            call(T)
-
-
-@pytest.mark.parametrize("j", [2, -3, 0.5, "0", None])
-def test_bad_index_of_a_path(j):
-    path = ridge_path(Gaussian(1.0), *XY, [1.0, 2.0])
-    with pytest.raises(ValueError, match="j must"):
-        path.function(j)
-    assert np.array_equal(path.function(-1).weights, path.weights[1])
 
 
 @pytest.mark.parametrize("folds", [
@@ -1024,12 +1056,6 @@ def test_bad_splits(options, name):
         cross_validate(Gaussian(1.0), *XY, [1.0], **{"rng": 0, "folds": 3} | options)
 
 
-@pytest.mark.parametrize("kernels", [[], None, 3, [Gaussian(1.0), "rbf"], [Sigmoid(1.0, 0.0)]])
-def test_bad_lists_of_kernels(kernels):
-    with pytest.raises(ValueError, match="kernels"):
-        cross_validate(kernels, *XY, [1.0], folds=2, rng=0)
-
-
 @pytest.mark.parametrize("derivatives", [
     [np.eye(7)], [np.ones(8)], [np.full((8, 8), np.nan)], None, 5, np.eye(8),
     [np.triu(np.ones((8, 8)))]])
@@ -1039,14 +1065,6 @@ def test_bad_derivatives(derivatives):
                                 return_gradient=True)
     with pytest.raises(ValueError, match="derivatives"):
         log_marginal_likelihood(Gaussian(1.0), *XY, 1.0, derivatives=[np.eye(8)])
-
-
-@pytest.mark.parametrize("X, sigma, name", [
-    ([0.0, np.nan], 1.0, "X"), ([], 1.0, "X"), ([0.0], 0.0, "sigma"), ([0.0], -1.0, "sigma"),
-    ([0.0], np.nan, "sigma"), ([0.0], "1", "sigma"), ("X", 1.0, "X")])
-def test_bad_derivative_of_the_gaussian(X, sigma, name):
-    with pytest.raises(ValueError, match=name):
-        gaussian_derivative(X, sigma)
 
 
 def exact_ridge(x, y, lam):

@@ -15,7 +15,7 @@ def book(tmp_path):
     """A root with one chapter, `circles`, and one page that exports nothing."""
     (tmp_path / "book").mkdir()
     (tmp_path / "rkhs_lit").mkdir()
-    (tmp_path / "rkhs_lit" / "__init__.py").write_text("")
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
     (tmp_path / "_toc.yml").write_text(
         "root: book/home\nparts:\n  - chapters:\n      - file: book/circles\n"
     )
@@ -214,3 +214,32 @@ def test_a_title_with_a_backslash_makes_a_module_without_warnings(book):
     text = (book / "rkhs_lit/circles.py").read_text()
     assert text.startswith('r"""Circles and $\\pi$\n')
     compile(text, "circles.py", "exec")
+
+
+def test_the_package_gathers_the_public_names_of_the_modules(book, capsys):
+    """Imports, `__all__`, the version and the docstring, and none goes stale."""
+    edit(book / "book/circles.ipynb", "ANSWER = 42", "def _half(r):\\n    return r / 2")
+    assert main([], book) == 0
+    path = book / "rkhs_lit/__init__.py"
+    text = path.read_text()
+    assert "from rkhs_lit.circles import (\n    area,\n)" in text
+    assert '__version__ = "1.2.3"' in text
+    assert '__all__ = [\n    "area",\n]' in text
+    assert "rkhs_lit.circles -- Circles\n    area\n" in text
+    assert "half" not in text
+    assert main(["--check"], book) == 0
+    capsys.readouterr()
+    edit(book / "book/circles.ipynb", "def area", "def surface")
+    assert main(["circles"], book) == 0
+    assert "wrote rkhs_lit/__init__.py" in capsys.readouterr().out
+    assert '"surface"' in path.read_text()
+    edit(path, '    "surface",\n', "")
+    assert main(["--check"], book) == 1
+    assert "rkhs_lit/__init__.py" in capsys.readouterr().err
+
+
+def test_a_module_with_a_slip_is_named(book, capsys):
+    main([], book)
+    edit(book / "book/circles.ipynb", "def area(r):", "def area(r:")
+    assert main([], book) == 1
+    assert "rkhs_lit/circles.py" in capsys.readouterr().err

@@ -14,6 +14,9 @@ A chapter is a notebook in ``_toc.yml`` with at least one code cell tagged
 ``# %% [ordinal] nearest heading above the cell``. The ordinal is what ties a
 cell of the module to a cell of the notebook, so ``--untangle`` carries edits
 made inside cells; cells are added, removed and moved in the notebook.
+
+``rkhs_lit/__init__.py`` is written too: it gathers what the modules define
+without an underscore.
 """
 
 import argparse
@@ -21,6 +24,8 @@ import ast
 import hashlib
 import re
 import sys
+import textwrap
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +40,24 @@ The exported cells of the chapter ``book/{name}.ipynb``, in its order.
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
 # Cells: {fingerprint}
+'''
+
+
+PACKAGE = '''{raw}"""Reproducing kernel Hilbert spaces: the package that the book builds.
+
+Each module holds the exported cells of the chapter of the same name. In the
+order of the book:
+
+{chapters}
+"""
+# Generated from the modules by `make tangle`; the version is pyproject.toml's.
+
+{imports}
+
+__version__ = "{version}"
+__all__ = [
+{names}
+]
 '''
 
 
@@ -232,6 +255,57 @@ def left_alone(notebook, module, back):
     )
 
 
+def public_names(path):
+    """(title, names) of a module: what it defines without an underscore."""
+    try:
+        code = ast.parse(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise TangleError(f"{short(path)}: {error}") from None
+    kinds = ast.FunctionDef | ast.ClassDef
+    found = {node.name for node in code.body if isinstance(node, kinds)}
+    title = (ast.get_docstring(code) or "").partition("\n")[0]
+    return title, sorted(name for name in found if not name.startswith("_"))
+
+
+def package_text(root, names):
+    """The file rkhs_lit/__init__.py, given the chapters in their order."""
+    modules = {name: public_names(root / "rkhs_lit" / f"{name}.py") for name in names}
+    with open(root / "pyproject.toml", "rb") as file:
+        version = tomllib.load(file)["project"]["version"]
+    chapters = "\n\n".join(
+        f"rkhs_lit.{name} -- {title}\n"
+        + textwrap.indent(textwrap.fill(", ".join(found), 75), "    ")
+        for name, (title, found) in modules.items()
+    )
+    return PACKAGE.format(
+        raw="r" if "\\" in chapters else "",
+        chapters=chapters,
+        imports="\n".join(
+            f"from rkhs_lit.{name} import (\n"
+            + "".join(f"    {public},\n" for public in modules[name][1])
+            + ")"
+            for name in sorted(modules)
+            if modules[name][1]
+        ),
+        version=version,
+        names="\n".join(
+            f'    "{public}",'
+            for public in sorted(n for _, found in modules.values() for n in found)
+        ),
+    )
+
+
+def gather(root, names, check):
+    """Write the package's names, or say that they are not what they should be."""
+    path, text = root / "rkhs_lit" / "__init__.py", package_text(root, names)
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return None
+    if not check:
+        path.write_text(text, encoding="utf-8")
+        return f"wrote {short(path)}"
+    return f"{short(path)} does not gather the public names of the modules"
+
+
 def strays(root, names):
     """What looks like a chapter or a module but is not one."""
     for path in sorted((root / "rkhs_lit").glob("*.py")):
@@ -288,6 +362,11 @@ def main(arguments=None, root=ROOT):
             for line in carry(notebook, module, options.untangle, bool(options.names)):
                 print(line)
             failures += difference(notebook, module) is not None
+        if not (options.check and failures) and (
+            found := gather(root, names, options.check)
+        ):
+            failures += options.check
+            print(found, file=sys.stderr if options.check else sys.stdout)
     except TangleError as error:
         print(error, file=sys.stderr)
         return 1

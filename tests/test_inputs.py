@@ -1,0 +1,486 @@
+"""Bad input: every public callable, every argument, every bad value of its kind.
+
+The outcome is an error whose text names the argument or, for a value that may
+be right, a finite result. Callables and arguments are found by looking at the
+package; `calls` has a good call of each, of which one argument is spoilt.
+"""
+
+import contextlib
+import dataclasses
+import inspect
+import re
+import signal
+import warnings
+
+import calls
+import numpy as np
+import pytest
+from rkhs_lit import Gaussian, Kernel, Pairs, PrecisionWarning, RKHSFunction, Sigmoid
+from scipy.sparse import csr_array
+
+# Bad values
+
+
+def spoilt(entry):
+    """Puts the entry first in numbers of the good value's shape."""
+
+    def spoil(good):
+        values = np.array(good, dtype=object)
+        values.flat[0] = entry
+        return values.astype(float) if isinstance(entry, float) else values.tolist()
+
+    return spoil
+
+
+def masked(good):
+    """Masks the first number."""
+    values = np.ma.array(good, dtype=float, mask=False)
+    values.mask.flat[0] = True
+    return values
+
+
+def always(**values):
+    """Bad values that do not depend on the good one."""
+    return {label: lambda good, value=value: value for label, value in values.items()}
+
+
+def gives(value):
+    """A function with the same value for a point or for each of many."""
+
+    def function(points, *more):
+        many = not isinstance(points, str) and hasattr(points, "__len__")
+        return np.full(len(points), value) if many else value
+
+    return function
+
+
+def only(values, labels):
+    return {label: values[label] for label in labels.split()}
+
+
+# {label: what it makes of the good value}
+HUGE = 10**400
+ODD = always(none=None, object=object(), text="abc", dict={})
+INSIDE = {
+    "nan": spoilt(np.nan),
+    "inf": spoilt(np.inf),
+    "minus_inf": spoilt(-np.inf),
+    "huge": spoilt(HUGE),
+    "none_inside": spoilt(None),
+    "text_inside": spoilt("abc"),
+    "list_inside": spoilt([1.0, 2.0]),
+    "complex": lambda good: np.array(good) + 1j,
+    "texts": lambda good: np.array(good).astype(str),
+    "masked": masked,
+    "sparse": lambda good: csr_array(np.atleast_2d(good)),
+    **always(empty=[]),
+}
+ARRAY = {
+    **ODD,
+    **INSIDE,
+    **always(scalar=0.5),
+    "no_rows": lambda good: np.array(good)[:0],
+    "short": lambda good: np.array(good)[:-1],
+}
+POINTS = {
+    **ARRAY,
+    "cube": lambda good: np.stack([good, good], axis=-1)[..., None],
+    "one": lambda good: good[:1],
+    "point": lambda good: good[0],
+    "wide": lambda good: np.column_stack([good, good]),
+}
+THINGS = {
+    **ODD,
+    **always(scalar=0.5, empty=[], sparse=csr_array(np.eye(8))),
+    "short": lambda good: good[:-1],
+}
+NUMBER = {
+    **ODD,
+    **always(nan=np.nan, inf=np.inf, minus_inf=-np.inf, huge=HUGE, complex=1j),
+    **always(list=[1.0, 2.0], array=np.ones(2), empty=[], masked=np.ma.masked),
+}
+TYPES = {**ODD, **always(number=1.0, array=np.eye(2), function=np.sum, kind=Gaussian)}
+CALLABLE = only(TYPES, "none object text dict number array")
+ROWS = {
+    **only(TYPES, "none object text dict array function kind"),
+    **always(nan=np.nan, half=1.5, negative=-1, huge=HUGE, many=99),
+}
+BAD = {
+    "points": POINTS,
+    "places": POINTS,  # of the dimension of other points
+    "things": THINGS,  # points of any kind
+    "point": {
+        **ODD,
+        **INSIDE,
+        **always(cube=np.ones((2, 2, 2))),
+        "two": lambda good: np.stack([good, good]),
+    },
+    "vector": {**ARRAY, "table": lambda good: np.column_stack([good, good])},
+    "columns": {**ARRAY, "cube": lambda good: np.stack([[good, good]] * 2)},
+    "computed": only(INSIDE, "nan inf minus_inf"),
+    "labels": {
+        **ARRAY,
+        "zeros": lambda good: 0 * good,
+        "three": lambda good: [0, *good[1:]],
+        "one_class": np.abs,
+    },
+    "classes": {
+        **THINGS,
+        **only(INSIDE, "nan masked"),
+        "three": lambda good: [0, *good[1:]],
+        "one_class": np.abs,
+    },
+    "gram": {
+        **ARRAY,
+        "vector": lambda good: np.array(good)[0],
+        "cube": lambda good: [good],
+        "tall": lambda good: np.array(good)[:, :-1],
+        "lopsided": lambda good: good + np.triu(np.ones_like(good), 1),
+        "indefinite": lambda good: -np.array(good),
+        "minor": lambda good: np.array(good)[:-1, :-1],
+    },
+    "matrices": {**TYPES, "nan": spoilt(np.nan), **always(small=[np.eye(2)])},
+    "number": NUMBER,
+    "positive": {**NUMBER, **always(zero=0.0, negative=-1.0, tiny=5e-324, large=1e308)},
+    "nonnegative": {**NUMBER, **always(negative=-1.0, large=1e308)},
+    "share": {**NUMBER, **always(zero=0.0, two=2.0)},
+    "tolerance": {**NUMBER, **always(negative=-0.1, zero=0.0)},
+    "whole": {**NUMBER, **always(half=1.5, negative=-1, zero=0)},
+    "flag": {**ODD, **always(one=1, nan=np.nan, list=[True], array=np.ones(2, bool))},
+    "choice": {**TYPES, **always(nan=np.nan, no_text="")},
+    "rng": {**ODD, **always(nan=np.nan, negative=-1, half=1.5, complex=1j, huge=HUGE)},
+    "kernel": {**TYPES, **always(indefinite=Sigmoid(1.0, -1.0))},
+    "kernels": {**TYPES, **always(empty=[]), "mixed": lambda good: [*good, None]},
+    "rkhs": {
+        **TYPES,
+        **always(kernel=Gaussian(1.0)),
+        **always(other_space=RKHSFunction(Gaussian(7.0), [[0.0]], [1.0])),
+    },
+    "instance": {**TYPES, **always(kernel=Gaussian(1.0))},
+    "callable": CALLABLE,
+    "function": {
+        **CALLABLE,
+        **always(gives_none=gives(None), gives_text=gives("abc"), gives_nan=gives(np.nan)),
+        **always(gives_complex=gives(1j), gives_more=lambda *points: np.ones((3, 2))),
+    },
+    "grid": {
+        **ODD,
+        **INSIDE,
+        **always(scalar=0.5),
+        "zero": spoilt(0.0),
+        "negative": spoilt(-1.0),
+        "table": lambda good: [[*good], [*good]],
+    },
+    "masses": {**ARRAY, "negative": spoilt(-1.0)},
+    "bounds": {
+        **ODD,
+        **only(INSIDE, "nan complex texts masked empty"),
+        **always(three=[0.0, 0.0, 0.0]),
+    },
+    "folds": {
+        **ROWS,
+        **always(number=1.0, halves=[[0.5, 1.5], [2.5]], texts=[["a"], ["b"]]),
+        **always(outside=[[0, 1, 2, 3], [4, 5, 6, 99]]),
+        **always(twice=[[0, 1, 2, 3], [3, 4, 5, 6, 7]]),
+    },
+    "rows": {
+        **ROWS,
+        **always(halves=[0.5, 1.5], texts=["a", "b"], outside=[0, 99], twice=[0, 0]),
+    },
+    "document": only(TYPES, "none object dict number array"),
+    # words of messages and settings of checks, which stand in the code that
+    # calls; a copy of anything; an argument that is not used
+    "free": {},
+}
+# Values that may be right: then the result must be finite.
+MAY = set(
+    "points.short points.one points.point points.wide places.short places.one "
+    "things.short point.two vector.short columns.short labels.one_class classes.short "
+    "gram.indefinite gram.minor masses.short positive.tiny positive.large "
+    "nonnegative.large tolerance.zero whole.zero rng.none rng.huge kernel.indefinite "
+    "rkhs.other_space".split()
+)
+# Of two arguments that do not fit together a message may name the other.
+MISFITS = "short one point wide minor two other_space tall one_class".split()
+
+# Kind of an argument: all of that name, or that of one callable
+KINDS = {
+    "points": "X Y Z points states observations next_states nodes landmarks omega "
+    "frequencies",
+    "places": "T ys squared_distances.Y project.X FourierFeatures.__call__.X "
+    "NystromFeatures.__call__.X rff_variance.Y regularised_risk.X mmd2_biased.Y "
+    "mmd2_unbiased.Y mmd_test.Y witness.Y RKHSOperator.values.S",
+    "things": "as_sequence.X Pairs.first Pairs.second",
+    "point": "x start mean KernelBayesFilter.step.y KernelBayesFilter.update.y",
+    "vector": "y z a b w phi weights values signal phases diagonal prior_weights q "
+    "null_distribution",
+    "columns": "W U V S G modes.start real_array.values gram_solve.values riesz_representer.values "
+    "solve_qp.A solve_qp.C solve_qp.factor RKHSOperator.weights hsic_unmix.start",
+    "computed": "finite.values",
+    "labels": "minimize_risk:hinge.y nu_svm.y svm.y",
+    "classes": "balanced_labels.y",
+    "gram": "K L Kx Ky Kz gram covariance P",
+    "matrices": "derivatives",
+    "number": "statistic value Sigmoid.a Sigmoid.c",
+    "positive": "sigma lam eps noise width period parameter radius C Matern.nu "
+    "positive.value width.value",
+    "nonnegative": "c mass slack nonnegative.value lanczos.zero",
+    "share": "nu",
+    "tolerance": "tol tolerance.value",
+    "whole": "degree n_components n_features n_permutations max_rank max_points m n r j "
+    "max_steps dim rank memory p split held_out n_points whole.value",
+    "flag": "centred off_diagonal squares unbiased offset paired normalise return_pivots return_gradient "
+    "flag.value",
+    "choice": "method direction solver estimate loss Loss.name choice.value",
+    "rng": "rng",
+    "kernel": "kernel k l kx ky kz first second",
+    "kernels": "kernels",
+    "rkhs": "f g mu prior previous embedding_distance.nu embedding_inner.nu",
+    "instance": "A B Phi Psi other pca",
+    "callable": "function.value reduce_tiles.start reduce_tiles.visit",
+    "function": "function features map basis coefficients Eigensystem.coefficients.f "
+    "fourier_coefficients.f integral_operator.f ConditionalEmbedding.expectation.g "
+    "KernelPosterior.expectation.g values_at.g Filtered.expectation.g Taylor:series.coefficients "
+    "FourierKernel:series.coefficients",
+    "grid": "lams epsilons positives.values",
+    "masses": "eigenvalues Taylor.coefficients FourierKernel.coefficients",
+    "bounds": "less lower upper solve_qp.b solve_qp.c",
+    "folds": "folds",
+    "rows": "test",
+    "document": "document text",
+    "free": "name kernel_name why wanted low high seen columns rows options size least "
+    "ndim at_least infinite zero definite error vector.n certain.value frozen.array "
+    "plain_array.values same_columns.X same_columns.Y "
+    "ridge_factor.kernel ridge_spectrum.kernel kernel_sum_rule.eps kernel_chain_rule.eps",
+}
+KIND = {word: kind for kind, words in KINDS.items() for word in words.split()}
+# Kernels that leave it to a function, or to equality, what a point is.
+FREE = "Conjugated Delta FeatureKernel FunctionKernel Mapped TensorProduct".split()
+LINE = "FourierKernel FourierKernel:series JacobiTheta".split()
+for _kernel in calls.KERNELS:
+    _kind = "things" if _kernel in FREE else "points" if _kernel in LINE else "places"
+    KIND |= {f"{_kernel}.__call__.X": _kind, f"{_kernel}.__call__.Y": _kind}
+    KIND[f"{_kernel}.diag.X"] = "things" if _kernel in FREE else "points"
+# Kinds whose bad values are made from the good one, which so must be there.
+SHAPED = set("points places point vector columns labels gram grid masses bounds".split())
+
+# What looks bad and is right -> why.
+ALLOWED = {
+    "real_array.values scalar": "any number of axes, unless ndim says how many",
+    "Taylor.radius inf": "the series converges everywhere",
+    "Taylor:series.radius inf": "the series converges everywhere",
+    "gram_dot.Y none": "the matrix K(X)",
+    "Polynomial.c large": "too large for the points: the error names the kernel",
+    "ridge_factor.K lopsided": "its lower half is read",
+    "ridge_spectrum.K lopsided": "its lower half is read",
+    "is_positive_definite.K lopsided": "it says why not",
+    "normalised.kernel indefinite": "it refuses points with k(x, x) <= 0",
+    "spectral_norm.a complex": "Fourier coefficients",
+    "RidgePath.function.j negative": "counts from the end",
+    "centre.K lopsided": "HKH for any square K",
+    "svm.C inf": "the hard margin",
+    "svm.y one_class": "every large offset is optimal",
+    "GaussianEmbedding.covariance scalar": "multiplies the identity",
+}
+# What is wrong today: (labels, arguments). Whoever mends one takes it out.
+KNOWN = [
+    (
+        "none object text dict number array function kind kernel",
+        "is_constant.Phi values_at.Psi Coordinates.Phi Coordinates.__call__.Psi",
+    ),
+    (
+        "none object text dict one nan list array",
+        "tile_sums.off_diagonal tile_sums.squares",
+    ),
+    (
+        "none object text dict nan inf minus_inf huge none_inside text_inside "
+        "list_inside complex texts masked sparse empty scalar no_rows short table",
+        "posterior_weights.w posterior_weights.phi",
+    ),
+    ("array masked", "FourierKernel.degree"),
+    ("tiny", "Matern.nu"),
+    ("large", "regularised_risk.lam"),
+    ("list_inside", "preimage.start"),
+    ("lopsided", "split_statistics.K"),
+    ("none object text dict nan complex texts masked empty three", "tile_sums.less"),
+    ("none object text dict number array function kind indefinite", "one_point.kernel"),
+    (
+        "none object text dict nan inf minus_inf huge none_inside text_inside "
+        "list_inside complex texts masked sparse empty scalar no_rows short cube",
+        "posterior_weights.G",
+    ),
+    (
+        "none object text dict inf minus_inf huge complex list array empty masked "
+        "negative",
+        "posterior_weights.eps",
+    ),
+    (
+        "none object text dict number array function kind nan no_text",
+        "posterior_weights.method",
+    ),
+    (
+        "none object text dict nan inf minus_inf huge none_inside text_inside "
+        "list_inside complex texts masked sparse empty scalar no_rows table",
+        "unit_mass.w",
+    ),
+]
+
+
+def kind_of(name, argument):
+    plain = re.sub(r":\w+", "", name)
+    for place in (f"{name}.{argument}", f"{plain}.{argument}", argument):
+        if place in KIND:
+            return KIND[place]
+    raise LookupError(f"KINDS does not say what {argument} of {name} is")
+
+
+def arguments(name):
+    """{argument: its default} of a callable."""
+    found = inspect.signature(calls.target(name)).parameters.values()
+    return {p.name: p.default for p in found if p.kind is not p.VAR_POSITIONAL}
+
+
+def tied(name, argument):
+    """Whether another argument of the good call has as many entries."""
+    sizes = {
+        other: len(value)
+        for other, value in calls.GOOD[name].items()
+        if isinstance(value, (list, np.ndarray, Pairs))
+    }
+    size = sizes.pop(argument, None)
+    return size in sizes.values()
+
+
+def spoilings(name):
+    """(argument, label, bad value, whether a result may be right)."""
+    for argument, default in arguments(name).items():
+        good = calls.GOOD[name].get(argument, default)
+        kind = kind_of(name, argument)
+        for label, spoil in BAD[kind].items():
+            if good is None and kind in SHAPED or default is None and label == "none":
+                continue
+            misfit = label == "short" and tied(name, argument)
+            yield argument, label, spoil(good), f"{kind}.{label}" in MAY and not misfit
+
+
+# Outcomes
+
+
+def numbers(value, path="it"):
+    """(path, numbers) of a result and of its parts."""
+    if isinstance(value, (float, complex, np.number, np.ndarray)):
+        if np.asarray(value).dtype.kind in "fc":
+            yield path, value
+    elif isinstance(value, (list, tuple)):
+        for i, part in enumerate(value):
+            yield from numbers(part, f"{path}[{i}]")
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from numbers(getattr(value, field.name), f"{path}.{field.name}")
+
+
+def not_finite(value):
+    return {path for path, x in numbers(value) if not np.isfinite(x).all()}
+
+
+def form(value):
+    return type(value), getattr(value, "ndim", None)
+
+
+def used(name, result):
+    """The result; of a kernel, its Gram matrix at some points."""
+    if isinstance(result, Kernel):
+        return result(calls.POINTS.get(name, calls.X))
+    return result
+
+
+def named(argument, text):
+    """Whether the text names the argument, as a word of its own."""
+    if argument == "a":  # no article
+        return re.match("a (and b )?must", text)
+    return re.search(rf"(?<!\w){re.escape(argument)}(?!\w)", text)
+
+
+@contextlib.contextmanager
+def at_most(seconds):
+    """Ends a call that does not end by itself; seconds of the processor."""
+
+    def stop(*_):
+        raise TimeoutError("it does not end")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def wrong(name, argument, label, value, may):
+    """What is wrong with the answer to this value, or None."""
+    try:
+        with warnings.catch_warnings(), at_most(0.5):
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PrecisionWarning)
+            result = used(name, calls.call(name, **{argument: value}))
+    except Warning as warning:
+        return f"warns: {warning!r}"
+    except (ValueError, TypeError) as error:
+        words = arguments(name) if label in MISFITS else [argument]
+        if not any(named(word, str(error)) for word in words):
+            return f"the error does not name it: {error!r}"
+    except Exception as error:
+        return f"raises {error!r}"
+    else:
+        if not may:
+            return "is accepted"
+        good = used(name, calls.made(name))
+        if form(result) != form(good):
+            return f"the result has another form: {result!r}"
+        if new := not_finite(result) - not_finite(good):
+            return f"the result is not finite: {', '.join(sorted(new))}"
+
+
+def wrongs(name):
+    """{argument and label: what is wrong}, over all bad values."""
+    found = {
+        f"{name}.{argument} {label}": wrong(name, argument, label, value, may)
+        for argument, label, value, may in spoilings(name)
+    }
+    return {place: what for place, what in found.items() if what}
+
+
+@pytest.mark.parametrize("name", calls.GOOD)
+def test_bad_input_is_refused_by_name(name):
+    known = {
+        f"{place} {label}"
+        for labels, places in KNOWN
+        for place in places.split()
+        for label in labels.split()
+    }
+    known = {x for x in known | {*ALLOWED} if x.split()[0].rpartition(".")[0] == name}
+    found = wrongs(name)
+    lines = [f"{place} {what}" for place, what in found.items() if place not in known]
+    lines += [f"{place} is refused: take it out of the list" for place in known - {*found}]
+    assert not lines, "\n".join(lines)
+
+
+def test_known_wrongs_and_exceptions_are_of_arguments_that_exist():
+    listed = {place for _, places in KNOWN for place in places.split()}
+    listed |= {place.split()[0] for place in ALLOWED}
+    found = {f"{name}.{argument}" for name in calls.GOOD for argument in arguments(name)}
+    found |= {place.rpartition(".")[2] for place in found}
+    stale = sorted((listed | {*KIND}) - found)
+    assert not stale, f"no such argument: {', '.join(stale)}"
+
+
+def test_every_argument_is_spoilt_in_some_call():
+    """Optional arrays too, which need a good value before a bad one."""
+    spoilable, spoilt_ones = set(), set()
+    for name in calls.GOOD:
+        plain = re.sub(r":\w+", "", name)
+        spoilable |= {f"{plain}.{a}" for a in arguments(name) if kind_of(name, a) != "free"}
+        spoilt_ones |= {f"{plain}.{argument}" for argument, *_ in spoilings(name)}
+    missing = sorted(spoilable - spoilt_ones)
+    assert not missing, f"no call gives {', '.join(missing)}"
