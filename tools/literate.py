@@ -7,6 +7,7 @@
 * ``{statements}`` lists every numbered statement of the book, in its order.
 * A folded proof gets the title that the folding needs, and each proof an
   identity of its own: sphinx-proof gives every proof the same one.
+* Under each statement stand its code, its tests and the proofs that use it.
 * The bar of a folded cell says what is inside.
 * On the API page a private base class gives way to its public ancestor, and
   a module's docstring to the page's own words.
@@ -17,6 +18,7 @@ import re
 from pathlib import Path
 
 import rkhs_lit
+import threads
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.util.docutils import SphinxDirective
@@ -99,6 +101,31 @@ def prepare_proofs(app, doctree):
         word = next(box.findall(nodes.Text))
         word.parent.replace(word, nodes.Text(word.removeprefix("Proof. ")))
         box.insert(0, nodes.title("", "Proof"))
+
+
+def thread_statements(app, doctree):
+    """A quiet line under each statement: its code, its tests, what uses it."""
+    docname = app.env.docname
+    for node in doctree.findall(lambda n: "countertype" in getattr(n, "attributes", ())):
+        label = node["ids"][0]
+        line = nodes.paragraph(classes=["threads"])
+        for word, links in (
+            ("code", [reference("py", "obj", f"{module}.{name}", name, docname)
+                      for module, name in threads.code().get(label, ())]),
+            ("test", [nodes.literal("", name)
+                      for _, name in threads.tests().get(label, ())[:3]]),
+            ("used in", [reference("prf", "ref", other, other, docname)
+                         for other in threads.uses().get(label, ())]),
+        ):
+            if links:
+                part = nodes.inline(classes=["thread"])
+                part += [nodes.inline("", word, classes=["word"]), nodes.Text(" ")]
+                for link in links:
+                    part += [link, nodes.Text(", ")]
+                part.pop()
+                line += [part, nodes.Text(" ")]
+        if line.children:
+            node += line
 
 
 class statements(nodes.General, nodes.Element):
@@ -220,6 +247,7 @@ class Concordance(SphinxDirective):
 def setup(app):
     app.connect("doctree-read", caption_exported_cells)
     app.connect("doctree-read", name_folds)
+    app.connect("doctree-read", thread_statements)
     app.connect("doctree-read", prepare_proofs)
     app.connect("doctree-resolved", list_statements)
     app.connect("autodoc-process-bases", name_public_bases)
