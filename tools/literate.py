@@ -1,7 +1,7 @@
 """Sphinx extension: what this book adds to the usual ones.
 
-* An exported cell gets a caption with the name of its module, linked to that
-  module's entry on the API page.
+* An exported cell gets a caption with the names of its module and of what it
+  defines, linked to their entries on the API page.
 * ``{concordance}`` renders ``book/concordance.csv`` as one table a chapter,
   with links to the statements and to the functions.
 * ``{statements}`` lists every numbered statement of the book, in its order.
@@ -57,10 +57,15 @@ def caption_exported_cells(app, doctree):
     module = f"rkhs_lit.{docname.rpartition('/')[2]}"
     for cell in list(doctree.findall(nodes.container)):
         if "tag_export" in cell["classes"]:
-            link = reference("py", "mod", module, module, docname)
+            code = next(cell.findall(nodes.literal_block)).astext()
+            names = re.findall(r"^(?:class|def) ([A-Za-z]\w*)", code, re.M)
+            links = [reference("py", "mod", module, module, docname)]
+            for name in names:
+                target = f"{module}.{name}"
+                links += [nodes.Text(" "), reference("py", "obj", target, name, docname)]
             # Behind the code, because a cell folds only if its code comes first;
             # the style sheet shows the caption above it.
-            cell.insert(1, nodes.paragraph("", "", link, classes=["export"]))
+            cell.insert(1, nodes.paragraph("", "", *links, classes=["export"]))
 
 
 def name_folds(app, doctree):
