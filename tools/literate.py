@@ -93,6 +93,9 @@ def drop_thebe(app):
             one for one in listeners
             if not one.handler.__module__.startswith("sphinx_thebe")
         ]
+    app.registry.css_files[:] = [
+        one for one in app.registry.css_files if "thebe" not in one[0]
+    ]
 
 
 def prepare_proofs(app, doctree):
