@@ -66,8 +66,7 @@ class Typesetter:
         return re.sub(r'url\("FONTS/([^"]*)"\)', font, self.ask(css=True)["css"])
 
     def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.communicate()
 
 
 def typesetter(translator):
