@@ -1,20 +1,24 @@
 """Sphinx extension: what this book adds to the usual ones.
 
-* An exported cell gets a caption with the name of its module, linked to that
-  module's entry on the API page.
+* An exported cell gets a caption with the names of its module and of what it
+  defines, linked to their entries on the API page.
 * ``{concordance}`` renders ``book/concordance.csv`` as one table a chapter,
   with links to the statements and to the functions.
 * ``{statements}`` lists every numbered statement of the book, in its order.
 * A folded proof gets the title that the folding needs, and each proof an
   identity of its own: sphinx-proof gives every proof the same one.
+* Under each statement stand its code, its tests and the proofs that use it.
+* The bar of a folded cell says what is inside.
 * On the API page a private base class gives way to its public ancestor, and
   a module's docstring to the page's own words.
 """
 
 import csv
+import re
 from pathlib import Path
 
 import rkhs_lit
+import threads
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.util.docutils import SphinxDirective
@@ -53,10 +57,45 @@ def caption_exported_cells(app, doctree):
     module = f"rkhs_lit.{docname.rpartition('/')[2]}"
     for cell in list(doctree.findall(nodes.container)):
         if "tag_export" in cell["classes"]:
-            link = reference("py", "mod", module, module, docname)
+            code = next(cell.findall(nodes.literal_block)).astext()
+            names = re.findall(r"^(?:class|def) ([A-Za-z]\w*)", code, re.M)
+            links = [reference("py", "mod", module, module, docname)]
+            for name in names:
+                target = f"{module}.{name}"
+                links += [nodes.Text(" "), reference("py", "obj", target, name, docname)]
             # Behind the code, because a cell folds only if its code comes first;
             # the style sheet shows the caption above it.
-            cell.insert(1, nodes.paragraph("", "", link, classes=["export"]))
+            cell.insert(1, nodes.paragraph("", "", *links, classes=["export"]))
+
+
+def name_folds(app, doctree):
+    """Say on the bar of a folded cell what is inside."""
+    for cell in doctree.findall(nodes.container):
+        if not cell.get("hide_mode"):
+            continue
+        code = next(cell.findall(nodes.literal_block)).astext()
+        names = re.findall(r"^(?:class|def) (\w+)", code, re.M)
+        if names:
+            text = "Code: " + ", ".join(names)
+        elif code.startswith(("import ", "from ")):
+            text = "Imports"
+        elif any(cell.findall(nodes.image)):
+            text = "Code of the figure"
+        else:
+            text = "Code"
+        cell["prompt_show"], cell["prompt_hide"] = text, text
+
+
+def drop_thebe(app):
+    """Undo what Jupyter Book adds for running cells on a server."""
+    for listeners in app.events.listeners.values():
+        listeners[:] = [
+            one for one in listeners
+            if not one.handler.__module__.startswith("sphinx_thebe")
+        ]
+    app.registry.css_files[:] = [
+        one for one in app.registry.css_files if "thebe" not in one[0]
+    ]
 
 
 def prepare_proofs(app, doctree):
@@ -70,6 +109,31 @@ def prepare_proofs(app, doctree):
         word = next(box.findall(nodes.Text))
         word.parent.replace(word, nodes.Text(word.removeprefix("Proof. ")))
         box.insert(0, nodes.title("", "Proof"))
+
+
+def thread_statements(app, doctree):
+    """A quiet line under each statement: its code, its tests, what uses it."""
+    docname = app.env.docname
+    for node in doctree.findall(lambda n: "countertype" in getattr(n, "attributes", ())):
+        label = node["ids"][0]
+        line = nodes.paragraph(classes=["threads"])
+        for word, links in (
+            ("code", [reference("py", "obj", f"{module}.{name}", name, docname)
+                      for module, name in threads.code().get(label, ())]),
+            ("test", [nodes.literal("", name)
+                      for _, name in threads.tests().get(label, ())[:3]]),
+            ("used in", [reference("prf", "ref", other, other, docname)
+                         for other in threads.uses().get(label, ())]),
+        ):
+            if links:
+                part = nodes.inline(classes=["thread"])
+                part += [nodes.inline("", word, classes=["word"]), nodes.Text(" ")]
+                for link in links:
+                    part += [link, nodes.Text(", ")]
+                part.pop()
+                line += [part, nodes.Text(" ")]
+        if line.children:
+            node += line
 
 
 class statements(nodes.General, nodes.Element):
@@ -190,10 +254,16 @@ class Concordance(SphinxDirective):
 
 def setup(app):
     app.connect("doctree-read", caption_exported_cells)
+    app.connect("doctree-read", name_folds)
+    app.connect("doctree-read", thread_statements)
     app.connect("doctree-read", prepare_proofs)
     app.connect("doctree-resolved", list_statements)
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-process-docstring", drop_module_docstring)
+    drop_thebe(app)
+    # Before the page is laid out; page.js does the rest.
+    lazy = 'location.hash || document.documentElement.classList.add("lazy")'
+    app.add_js_file(None, body=lazy)
     app.add_node(statements)
     app.add_directive("concordance", Concordance)
     app.add_directive("statements", Statements)
