@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 34e1dbf133d83d88
+# Cells: a96f809d115a8a77
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -368,7 +368,7 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
         raise ValueError(f"{getattr(Phi, 'name', 'Phi')} must have a "
                          "Gaussian kernel, got "
                          f"{getattr(Phi, 'kernel', Phi)}")
-    W, X = check.real_array(W, "W", 2), Phi.seen
+    W, X = check.as_points(W, "W"), Phi.seen
     if W.shape[1] != len(X):
         raise ValueError(f"W must have a column for each of {len(X)} "
                          f"points, got shape {W.shape}")
