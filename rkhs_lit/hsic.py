@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 806d82f0be39162e
+# Cells: 76dfe9289e66b17b
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -102,7 +102,7 @@ def _gram_pair(K, L, at_least=1):
 ROUNDING = 16 * np.finfo(float).eps
 
 
-def _square(value, scale, names="K and L"):
+def _clipped(value, scale, names="K and L"):
     """max(value, 0) for squared norms, from terms of this scale."""
     # 1e-8 allows for kernels that are computed to eight digits.
     if np.min(value) < -1e-8 * scale:
@@ -114,13 +114,13 @@ def _square(value, scale, names="K and L"):
 def _estimate(value, K, L, tops, *, square=False):
     """The value, with a warning if rounding leaves it in doubt."""
     if isinstance(value, Fraction):
-        return _square(value, 0) if square else value
+        return _clipped(value, 0) if square else value
     p, q = (abs(M.trace() / len(M) - M.mean()) for M in (K, L))
     r, s = (np.abs(M.mean(axis=1)).max() for M in (K, L))
     scale = tops[0] * q + tops[1] * p + r * s
     if not (K.any() and L.any()):
         scale = 0.0                                   # a constant matrix
-    value = float(_square(value, scale) if square else value)
+    value = float(_clipped(value, scale) if square else value)
     return check.certain(value, ROUNDING * scale, "HSIC of K and L", p * q)
 
 
@@ -268,7 +268,7 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     (a, K1, _), (b, L1, _), S = tile_sums(Phi, Psi, less=(c, d))
     n = Phi.n                          # p = tr(HKH) / n, q = tr(HLH) / n
     p, q = a.mean() - K1.mean() / n, b.mean() - L1.mean() / n
-    top, low = (_square(D, 0, "k and l").max() for D in (a + c, b + d))
+    top, low = (_clipped(D, 0, "k and l").max() for D in (a + c, b + d))
     scale = (top * abs(q) + low * abs(p)
              + np.abs(K1).max() * np.abs(L1).max() / n**2)
 
@@ -278,7 +278,8 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
         value = (S - 2 * T / (n-2) + U / ((n-1) * (n-2))) / (n * (n-3))
     else:
         T, U = K1 @ L1, K1.sum() * L1.sum()
-        value = _square((S - 2 * T / n + U / n**2) / n**2, scale, "k and l")
+        value = (S - 2 * T / n + U / n**2) / n**2
+        value = _clipped(value, scale, "k and l")
     if abs(value) <= ROUNDING * scale and (is_constant(Phi)
                                            or is_constant(Psi)):
         return 0.0
@@ -299,9 +300,15 @@ def _factor(Phi):
 
 
 def _by_matrices(K, L, orders):
-    """Σ K_ij L_π(i)π(j) for each row π of orders, 64 rows at a time."""
-    return [sum(np.vdot(K[i:i + 64], L[order[i:i + 64]].take(order, axis=1))
-                for i in range(0, len(K), 64)) for order in orders]
+    """Σ K_ij L_π(i)π(j) for each row π of orders, 64 rows at a time, and
+    of the symmetric sum only the half from these rows on."""
+    def rows(order, i):
+        part, some = K[i:i + 64, i:], L[order[i:i + 64]].take(order[i:], 1)
+        return (2 * np.einsum("ij,ij->", part, some)
+                - np.einsum("ij,ij->", part[:, :64], some[:, :64]))
+
+    return [sum(rows(order, i) for i in range(0, len(K), 64))
+            for order in orders]
 
 
 # %% [11] Fast permutations
@@ -337,10 +344,11 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     Phi, Psi = (moved(F)[0] for F in paired(k, l, X, Y))
     B = check.whole(n_permutations, "n_permutations", 1)
     n, rng = Phi.n, check.generator(rng)
-    (a, F, e), (b, G, f) = _factor(Phi), _factor(Psi)
-    p, q = np.linalg.norm(F.T @ F), np.linalg.norm(G.T @ G)
-    delta = e * q + f * p + e * f
-    factors = (e <= 1e-8 * np.sum(F**2) and f <= 1e-8 * np.sum(G**2)
+    (a, F, eps_K), (b, G, eps_L) = _factor(Phi), _factor(Psi)
+    p, q = np.linalg.norm(F.T @ F), np.linalg.norm(G.T @ G)   # ‖K‖, ‖L‖
+    delta = eps_K * q + eps_L * p + eps_K * eps_L   # of the missing parts
+    factors = (eps_K <= 1e-8 * np.sum(F**2)
+               and eps_L <= 1e-8 * np.sum(G**2)
                and F.shape[1] * G.shape[1] <= 16 * n)
     if not factors:
         K, L = centre(Phi.gram() / a), centre(Psi.gram() / b)
@@ -354,7 +362,7 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     step = min(256, max(1, 2**19 // max(1, G.size)))
     while len(T) <= B:
         if factors:
-            V = F.T @ G[orders]
+            V = F.T @ G[orders]                     # F' P_π G
             T.extend(np.einsum("bij,bij->b", V, V))
         else:
             T.extend(_by_matrices(K, L, orders))
@@ -362,7 +370,7 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
         orders = rng.permuted(orders, axis=1)
     T = np.array(T)                           # n² HSIC / (a b)
     if not factors:
-        T = _square(T, p * q + 1e8 * ties, "k and l")
+        T = _clipped(T, p * q + 1e8 * ties, "k and l")
     pvalue = permutation_pvalue(T[0], T[1:], tol=ties)
     T = T * (a * b / n**2)
     check.number(T.max(), "the largest HSIC for k and l")
@@ -474,7 +482,7 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
         check.certain(spread, 1e-14, "the spread of the features, in units "
                       "of the kernels,")
     scale = abs(p) + abs(q) + np.abs(K1).max() * np.abs(L1).max() / n**2
-    T = _square(T, scale, "k and l")
+    T = _clipped(T, scale, "k and l")
     pvalue = 1.0
     if spread > 1e-14 and variance > 1e-13 * mean**2:
         pvalue = gammaincc(mean**2 / variance, T * mean / variance)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: eec517d564452968
+# Cells: 0988c927bbf1dd21
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -145,7 +145,7 @@ def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
                     nu: RKHSFunction | GaussianEmbedding) -> float:
     """⟨μ, ν⟩ for one kernel, which is E k(X, Y) for two embeddings and
     E f(X) for a function f and an embedding
-    (:prf:ref:`thm-mean-embedding`).
+    (:prf:ref:`thm-mean-embedding`, :prf:ref:`thm-gaussian-embedding`).
 
     >>> mu = GaussianEmbedding(Gaussian(1.0), 0.0, 1.5)
     >>> round(embedding_inner(mu, mu), 6)                # (1 + 3)^(-1/2)

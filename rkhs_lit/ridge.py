@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d915c7b5cadb395b
+# Cells: 17b5dab345e0535b
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -240,7 +240,8 @@ class RidgePath(check.Record):
 
 def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     """Kernel ridge regression for many penalties, from one
-    eigendecomposition (:prf:ref:`prop-ridge-smoother`).
+    eigendecomposition (:prf:ref:`prop-ridge-smoother`,
+    :prf:ref:`cor-ridge-loo`).
 
     Parameters
     ----------
@@ -260,11 +261,11 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     y = check.vector(y, "y", Phi.n)
     d, U = ridge_spectrum(Phi.gram(), lams.min(), "lams")
     lam = lams[:, None]
-    c = lam / (d + lam)                      # the eigenvalues of R_λ
+    shrink = lam / (d + lam)                      # the eigenvalues of R_λ
     with np.errstate(over="ignore", invalid="ignore"):
         z = U.T @ y
-        r = (c * z) @ U.T
-        alpha, left_out = r / lam, r / (c @ (U**2).T)
+        r = (shrink * z) @ U.T                       # residuals R y
+        alpha, left_out = r / lam, r / (shrink @ (U**2).T)   # by R_ii
         norms = np.hypot.reduce(np.sqrt(d) * (z / (d + lam)), axis=1,
                                 initial=0.0)
     for values in (alpha, left_out, norms):
