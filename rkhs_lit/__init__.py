@@ -4,10 +4,10 @@ Each module holds the exported cells of the chapter of the same name. In the
 order of the book:
 
 rkhs_lit.conventions -- Conventions: what may go in, and what comes out
-    PrecisionWarning, Record, as_points, as_sequence, certain, choice, finite,
-    flag, frozen, function, generator, nonnegative, number, plain_array,
-    positive, positives, real_array, same_columns, tolerance, vector, whole,
-    width
+    PrecisionWarning, Record, as_points, as_sequence, certain, checked, choice,
+    finite, flag, frozen, function, generator, nonnegative, number,
+    plain_array, positive, positives, real_array, same_columns, tolerance,
+    vector, whole, width
 
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
@@ -135,6 +135,7 @@ from rkhs_lit.conventions import (
     as_points,
     as_sequence,
     certain,
+    checked,
     choice,
     finite,
     flag,
@@ -381,6 +382,7 @@ __all__ = [
     "balanced_labels",
     "centre",
     "certain",
+    "checked",
     "choice",
     "coco",
     "coco_test",

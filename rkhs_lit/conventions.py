@@ -4,11 +4,12 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 05004ce946e5b35f
+# Cells: 18c1c6f2287eda34
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import field, fields
 from numbers import Real
 
 import numpy as np
@@ -168,20 +169,9 @@ def plain_array(values, name: str) -> np.ndarray:
 
 # %% [8] Points and arrays
 def as_points(X, name: str = "X") -> np.ndarray:
-    """Points of R^d as rows of a float array (:prf:ref:`def-points`).
-
-    Parameters
-    ----------
-    X : array_like
-        Shape (n, d), or (n,) for n points of the line.
-    name : str
-        What the error message calls the argument.
-
-    Returns
-    -------
-    (n, d) array
-        Finite floats, at least one row; `X` itself where it is that.
-    """
+    """Points of R^d as the rows of an (n, d) array of finite floats
+    (:prf:ref:`def-points`): `X` itself where it is one, and one column
+    for n points of the line."""
     points = X
     if type(X) is not np.ndarray or X.dtype != float:
         points = plain_array(X, name)
@@ -223,21 +213,8 @@ def real_array(values, name: str, ndim: int | None = None) -> np.ndarray:
 
 # %% [9] Points and arrays
 def as_sequence(X, name: str = "X"):
-    """Points of any kind, checked to be a sequence that can be sliced
-    (:prf:ref:`def-points`).
-
-    Parameters
-    ----------
-    X : sequence
-        Array, list, tuple or `Pairs`.
-    name : str
-        What the error message calls the argument.
-
-    Returns
-    -------
-    sequence
-        `X` itself, or an array or a list of its elements.
-    """
+    """Points of any kind, in an array, list, tuple or `Pairs`: `X` itself,
+    or an array or a list of its elements (:prf:ref:`def-points`)."""
     if (isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__")
             or (isinstance(X, np.ndarray) and X.ndim == 0)):
         raise ValueError(f"{name} must be a sequence of points, got a "
@@ -293,9 +270,30 @@ def finite(values, name: str):
 
 
 # %% [12] Errors, results and records
+def checked(read: Callable, **default):
+    """A field of a `Record` that ``read(value, name)`` turns into what it
+    should be, or refuses (:prf:ref:`def-numbers`)."""
+    return field(metadata={"read": function(read, "read")}, **default)
+
+
 class Record:
     """What comes out: its arrays are read-only, also in a copy and after
-    pickling (:prf:ref:`def-points`)."""
+    pickling (:prf:ref:`def-points`).
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Bell(Record):
+    ...     sigma: float = checked(width)
+    >>> Bell(np.uint8(20))
+    Bell(sigma=20.0)
+    """
+
+    def __post_init__(self):
+        for part in fields(self):
+            if read := part.metadata.get("read"):
+                value = getattr(self, part.name)
+                vars(self)[part.name] = read(value, part.name)
+        self.__setstate__(vars(self))
 
     def __setstate__(self, state):
         for value in state.values():

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9111db88ee675563
+# Cells: 58fd0afe477d1c5e
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import combinations_with_replacement, islice, product
 from numbers import Integral, Real
 from threading import Event
@@ -139,7 +140,7 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
 TILE = 256
 
 
-class Kernel:
+class Kernel(check.Record):
     """A function k(x, y) of two points (:prf:ref:`def-kernel`).
 
     ``k(X)`` and ``k(X, Y)`` are Gram matrices, ``k.diag(X)`` is the
@@ -154,18 +155,7 @@ class Kernel:
     __array_ufunc__ = None
 
     def __call__(self, X, Y=None) -> np.ndarray:
-        X, Y, m = _prepared(self, X, Y)
-        if max(len(X), len(Y)) <= TILE:
-            return self._block(X, Y)
-        K = np.empty((len(X), len(Y)))
-
-        def fill(total, i, j):
-            K[i, j] = self._block(X[i], Y[j])
-            if m is None:
-                K[j, i] = K[i, j].T
-
-        reduce_tiles(fill, lambda: 0, len(X), m)
-        return K
+        return self._matrix(*_prepared(self, X, Y))
 
     def diag(self, X) -> np.ndarray:
         """The numbers k(x, x), without the Gram matrix."""
@@ -182,14 +172,32 @@ class Kernel:
         return np.array([self._gram(X[i:i + 1], X[i:i + 1])[0, 0]
                          for i in range(len(X))])
 
-    def _block(self, X, Y):
-        with np.errstate(over="ignore", invalid="ignore"):
-            return check.finite(self._gram(X, Y), "the kernel")
+    def _matrix(self, X, Y, name="the kernel"):
+        """K for points that are prepared; half the work if Y is X."""
+        if len(X) * len(Y) <= TILE**2:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return check.finite(self._gram(X, Y), name)
+        K = np.empty((len(X), len(Y)))
 
-    def _about(self, *samples):
-        """A kernel with these features less one fixed vector, which the
-        samples are near to; the kernel itself if none is known."""
-        return self
+        def fill(total, i, j):
+            K[i, j] = self._matrix(X[i], Y[j], name)
+            if Y is X:
+                K[j, i] = K[i, j].T
+
+        reduce_tiles(fill, lambda: 0, len(X), None if Y is X else len(Y))
+        return K
+
+    def _dot(self, X, Y, W, name="the kernel"):
+        """The product K W, in the same way, without K."""
+        def visit(total, i, j):
+            K = self._matrix(X[i], Y[j], name)
+            total[i] += K @ W[j]
+            if Y is X and i != j:
+                total[j] += K.T @ W[i]
+
+        return reduce_tiles(
+            visit, lambda: np.zeros((len(X), *W.shape[1:])), len(X),
+            None if Y is X else len(Y))
 
     def __add__(self, other):
         return Sum(self, other) if isinstance(other, Kernel) else (
@@ -216,18 +224,30 @@ class Kernel:
 
 
 def _prepared(kernel, X, Y):
-    """Both lists of points, checked, and the number of the second; None
-    if there is only one list, for a symmetric matrix."""
+    """Both lists of points, checked; twice the first if it is alone."""
     check.same_columns(X, Y)
     A = kernel._prepare(X, "X")
     if Y is None or Y is X:
-        return A, A, None
+        return A, A
     B = kernel._prepare(Y, "Y")
     d, e = (getattr(Z, "shape", ())[1:] for Z in (A, B))
     if d and e and d != e:
         raise ValueError(f"Y must have points in dimension {d[0]} like X, "
                          f"got dimension {e[0]}")
-    return A, B, len(B)
+    return A, B
+
+
+def as_kernel(kernel, name: str = "kernel", definite: bool = False):
+    """The kernel itself, if it is one (:prf:ref:`def-kernel`); with
+    ``definite=True`` not one that is known to be indefinite."""
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"{name} must be a Kernel, got "
+                         f"{type(kernel).__name__}")
+    if definite and not kernel.positive_definite:
+        raise ValueError(f"{name} must be positive definite, but {kernel} "
+                         "is known not to be: some expansions would have a "
+                         "negative squared norm")
+    return kernel
 
 
 # %% [6] The type `Kernel`
@@ -258,11 +278,6 @@ class Linear(_OfProduct):
     def _of(self, z):
         return z
 
-    def _about(self, *samples):
-        Z = np.concatenate([as_points(X) for X in samples])
-        c = np.sort(Z, axis=0)[len(Z) // 2]
-        return Mapped(self, lambda X: as_points(X) - c)
-
 
 # %% [7] Kernels on documents, strings and anything else
 def _text(value, name):
@@ -282,7 +297,7 @@ def words(document: str) -> Counter:
 
 
 @dataclass(frozen=True)
-class substrings:
+class substrings(check.Record):
     """The function that counts substrings of length p
     (:prf:ref:`def-histogram`).
 
@@ -290,10 +305,7 @@ class substrings:
     Counter({'an': 2, 'na': 2, 'ba': 1})
     """
 
-    p: int
-
-    def __post_init__(self):
-        vars(self).update(p=check.whole(self.p, "p", 1))
+    p: int = check.checked(partial(check.whole, least=1))
 
     def __repr__(self):
         return f"substrings({self.p})"
@@ -315,10 +327,7 @@ class FeatureKernel(Kernel):
            [0., 0., 1.]])
     """
 
-    features: Callable
-
-    def __post_init__(self):
-        check.function(self.features, "features")
+    features: Callable = check.checked(check.function)
 
     def _prepare(self, X, name):
         rows = [self.features(x) for x in as_sequence(X, name)]
@@ -365,10 +374,7 @@ class FunctionKernel(Kernel):
            [2.]])
     """
 
-    function: Callable
-
-    def __post_init__(self):
-        check.function(self.function, "function")
+    function: Callable = check.checked(check.function)
 
     def _prepare(self, X, name):
         return list(as_sequence(X, name))
@@ -481,12 +487,8 @@ class Pairs(check.Record):
 # %% [12] The rules as code
 @dataclass(frozen=True)
 class _Two(Kernel):
-    first: Kernel
-    second: Kernel
-
-    def __post_init__(self):
-        as_kernel(self.first, "first")
-        as_kernel(self.second, "second")
+    first: Kernel = check.checked(as_kernel)
+    second: Kernel = check.checked(as_kernel)
 
     @property
     def positive_definite(self):
@@ -506,28 +508,11 @@ class _Two(Kernel):
                           self.second._diag(X.second))
 
 
-def as_kernel(kernel, name: str = "kernel", definite: bool = False):
-    """The kernel itself, if it is one (:prf:ref:`def-kernel`); with
-    ``definite=True`` not one that is known to be indefinite."""
-    if not isinstance(kernel, Kernel):
-        raise ValueError(f"{name} must be a Kernel, got "
-                         f"{type(kernel).__name__}")
-    if definite and not kernel.positive_definite:
-        raise ValueError(f"{name} must be positive definite, but {kernel} "
-                         "is known not to be: some expansions would have a "
-                         "negative squared norm")
-    return kernel
-
-
 # %% [13] The rules as code
 class Sum(_Two):
     """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
 
     _both = staticmethod(np.add)
-
-    def _about(self, *samples):
-        return Sum(self.first._about(*samples),
-                   self.second._about(*samples))
 
 
 class Product(_Two):
@@ -557,9 +542,6 @@ class TensorProduct(Product):
 
 # %% [14] The rules as code
 class _One(Kernel):
-    def __post_init__(self):
-        as_kernel(self.kernel)
-
     @property
     def positive_definite(self):
         return self.kernel.positive_definite
@@ -578,31 +560,20 @@ class _One(Kernel):
 class Scaled(_One):
     """The kernel c k with c >= 0 (:prf:ref:`lem-sum`); write ``c * k``."""
 
-    c: float
-    kernel: Kernel
-
-    def __post_init__(self):
-        super().__post_init__()
-        vars(self).update(c=check.nonnegative(
-            self.c, "c", ": with c < 0 the diagonal is negative"))
+    c: float = check.checked(partial(
+        check.nonnegative, why=": with c < 0 the diagonal is negative"))
+    kernel: Kernel = check.checked(as_kernel)
 
     def _of(self, k):
         return self.c * k
-
-    def _about(self, *samples):
-        return Scaled(self.c, self.kernel._about(*samples))
 
 
 @dataclass(frozen=True)
 class Power(_One):
     """The kernel k(x, y)^m (:prf:ref:`thm-product`); write ``k ** m``."""
 
-    kernel: Kernel
-    m: int
-
-    def __post_init__(self):
-        super().__post_init__()
-        vars(self).update(m=check.whole(self.m, "m", 0))
+    kernel: Kernel = check.checked(as_kernel)
+    m: int = check.checked(check.whole)
 
     def _of(self, k):
         return k**self.m
@@ -614,12 +585,8 @@ class Mapped(_One):
     """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`); the map A takes
     a whole sequence of points and returns as many points."""
 
-    kernel: Kernel
-    map: Callable
-
-    def __post_init__(self):
-        super().__post_init__()
-        check.function(self.map, "map")
+    kernel: Kernel = check.checked(as_kernel)
+    map: Callable = check.checked(check.function)
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
@@ -632,9 +599,6 @@ class Mapped(_One):
     def _of(self, k):
         return k
 
-    def _about(self, *samples):
-        return Mapped(self.kernel._about(*map(self.map, samples)), self.map)
-
 
 # %% [16] The rules as code
 @dataclass(frozen=True)
@@ -643,12 +607,8 @@ class Conjugated(_One):
     function f takes a whole sequence of points and returns as many
     numbers."""
 
-    kernel: Kernel
-    function: Callable
-
-    def __post_init__(self):
-        super().__post_init__()
-        check.function(self.function, "function")
+    kernel: Kernel = check.checked(as_kernel)
+    function: Callable = check.checked(check.function)
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
@@ -695,13 +655,9 @@ class Polynomial(_OfProduct):
     """The kernel (⟨x, y⟩ + c)^degree for degree >= 1 and c >= 0, which
     is homogeneous if c = 0 (:prf:ref:`lem-polynomial`)."""
 
-    degree: int
-    c: float = 1.0
-
-    def __post_init__(self):
-        vars(self).update(
-            degree=check.whole(self.degree, "degree", 1),
-            c=check.nonnegative(self.c, "c", ": it is no kernel if c < 0"))
+    degree: int = check.checked(partial(check.whole, least=1))
+    c: float = check.checked(partial(
+        check.nonnegative, why=": it is no kernel if c < 0"), default=1.0)
 
     def _of(self, z):
         return (z + self.c) ** self.degree
@@ -873,8 +829,7 @@ def squared_distances(X, Y=None) -> np.ndarray:
     X, Y : (n, d) and (m, d) arrays
         Without Y the points X once more.
     """
-    X, Y, _ = _prepared(Linear(), X, Y)
-    return _squares(X, Y)
+    return _squares(*_prepared(Linear(), X, Y))
 
 
 @dataclass(frozen=True)
@@ -888,10 +843,7 @@ class Gaussian(_OnVectors):
            [0.135335, 1.      ]])
     """
 
-    sigma: float
-
-    def __post_init__(self):
-        vars(self).update(sigma=check.width(self.sigma, "sigma"))
+    sigma: float = check.checked(check.width)
 
     def _gram(self, X, Y):
         D = _squares(X, Y)
@@ -947,10 +899,7 @@ class Laplace(_OnVectors):
     absolute differences instead.
     """
 
-    sigma: float
-
-    def __post_init__(self):
-        vars(self).update(sigma=check.width(self.sigma, "sigma"))
+    sigma: float = check.checked(check.width)
 
     def _gram(self, X, Y):
         return np.exp(-np.sqrt(_squares(X, Y)) / self.sigma)
@@ -958,10 +907,7 @@ class Laplace(_OnVectors):
 
 @dataclass(frozen=True)
 class _ByCoordinate(_OnVectors):
-    width: float = 1.0
-
-    def __post_init__(self):
-        vars(self).update(width=check.width(self.width, "width"))
+    width: float = check.checked(check.width, default=1.0)
 
     def _gram(self, X, Y):
         K = np.ones((len(X), len(Y)))
@@ -985,15 +931,13 @@ class BSpline(_ByCoordinate):
     (:prf:ref:`prop-bspline`); the knots of the spline are at the distance
     `width`, and an even degree does not give a kernel."""
 
-    degree: int = 3
+    degree: int = check.checked(partial(check.whole, least=1), default=3)
 
     def __post_init__(self):
         super().__post_init__()
-        vars(self).update(degree=check.whole(self.degree, "degree", 1))
         if self.degree % 2 == 0:
             raise ValueError(f"degree must be odd, got {self.degree}: "
-                             "B-splines of even degree are not positive "
-                             "definite")
+                             "even B-splines are not positive definite")
 
     def _profile(self, t):
         from scipy.interpolate import BSpline as SplineBasis   # rare, slow
@@ -1011,28 +955,34 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
 
     Parameters
     ----------
-    visit : function of (total, rows, columns)
-        Adds, in place, what the tile with these two slices contributes.
+    visit : function of (total, i, j)
+        Adds to the total, in place, what the tile with the rows i and
+        the columns j contributes; i and j are slices.
     start : function
-        ``start()`` makes an empty total; every core gets its own.
+        ``start()`` makes an empty total, one for each run of tiles.
     n, m : int
-        Shape of the matrix. Without `m` the matrix is n × n and
-        symmetric: only tiles on and above the diagonal are visited,
-        and `visit` adds the mirrored tile too where rows != columns.
+        The shape of the matrix. ``m=None`` stands for a symmetric matrix,
+        n × n: there only tiles on and above the diagonal are visited, and
+        for i != j `visit` must add what the tile with the rows j and the
+        columns i, the transposed one, contributes too.
 
     Returns
     -------
-    The sum of the totals. An error in a tile, or Ctrl-C, ends it as soon
-    as every core has finished the tile at hand.
+    The sum of the totals, the same to the last bit on any number of
+    cores. An error in a tile, or Ctrl-C, ends it as soon as every core
+    has finished the tile at hand.
 
     Examples
     --------
-    >>> def visit(total, i, j):
-    ...     total[i] += j.stop - j.start
-    >>> reduce_tiles(visit, lambda: np.zeros(600), 600, 1000)[:3]
-    array([1000., 1000., 1000.])
+    >>> K = np.ones((600, 600))                    # symmetric
+    >>> def visit(sums, i, j):
+    ...     sums[i] += K[i, j].sum(axis=1)
+    ...     if i != j:
+    ...         sums[j] += K[i, j].sum(axis=0)     # = K[j, i].sum(axis=1)
+    >>> reduce_tiles(visit, lambda: np.zeros(600), 600)[:3]
+    array([600., 600., 600.])
     """
-    shape = n, n if m is None else m
+    symmetric, shape = m is None, (n, n if m is None else m)
     if not (callable(visit) and callable(start)):
         raise ValueError("visit and start must be functions")
     if not all(isinstance(size, Integral) and 0 < size < 2**31
@@ -1045,15 +995,20 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
         return total
     rows, columns = ([slice(a, min(a + TILE, size))
                       for a in range(0, size, TILE)] for size in shape)
-    workers = min(os.cpu_count() or 1, len(rows) * len(columns))
+    p, q = len(rows), len(columns)
+    tiles = p * (p + 1) // 2 if symmetric else p * q
+    # A run costs as much as a quarter of a tile, or as its total is large.
+    worth = tiles // (4 + np.size(start()) // TILE**2 * 4)
+    runs = min(max(worth, 4), tiles, 64)
+    ends = [tiles * run // runs for run in range(runs + 1)]
     stop = Event()
 
-    def work(worker):
-        tiles = ((i, j) for u, i in enumerate(rows)
-                 for j in (rows[u:] if m is None else columns))
+    def work(first, last):
         total = start()
+        all_tiles = ((i, j) for u, i in enumerate(rows)
+                     for j in columns[u if symmetric else 0:])
         try:
-            for i, j in islice(tiles, worker, None, workers):
+            for i, j in islice(all_tiles, first, last):
                 if stop.is_set():
                     break
                 visit(total, i, j)
@@ -1062,9 +1017,9 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
             raise
         return total
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, runs)) as pool:
         try:
-            return sum(pool.map(work, range(workers)))
+            return reduce(operator.iadd, pool.map(work, ends, ends[1:]))
         finally:
             stop.set()                   # also if Ctrl-C ends the waiting
 
@@ -1080,20 +1035,12 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
         With ``Y=None`` the symmetric matrix K(X), half computed.
     W : (m,) or (m, r) array
     """
-    X, Y, m = _prepared(as_kernel(kernel), X, Y)
+    X, Y = _prepared(as_kernel(kernel), X, Y)
     W = check.real_array(W, "W")
     if W.shape[:1] != (len(Y),):
         raise ValueError(f"W must have one row for each of {len(Y)} points,"
                          f" got shape {W.shape}")
-
-    def visit(total, i, j):
-        K = kernel._block(X[i], Y[j])
-        total[i] += K @ W[j]
-        if m is None and i != j:
-            total[j] += K.T @ W[i]
-
-    return reduce_tiles(visit, lambda: np.zeros((len(X), *W.shape[1:])),
-                        len(X), m)
+    return kernel._dot(X, Y, W)
 
 
 # %% [29] The sigmoid "kernel"
@@ -1102,13 +1049,9 @@ class Sigmoid(_OfProduct):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0
     (:prf:ref:`prop-sigmoid`)."""
 
-    a: float
-    c: float
+    a: float = check.checked(check.positive)
+    c: float = check.checked(check.number)
     positive_definite = False
-
-    def __post_init__(self):
-        vars(self).update(a=check.positive(self.a, "a"),
-                          c=check.number(self.c, "c"))
 
     def _of(self, z):
         return np.tanh(self.a * z + self.c)

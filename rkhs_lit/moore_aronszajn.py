@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 88d1a9de1d3ec662
+# Cells: 88e350b1b16654c0
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -215,49 +215,31 @@ class Features(check.Record):
                              f"{e[0]} like {Psi.name}, got dimension "
                              f"{d[0]}")
         X, Y = self.seen[rows], Psi.seen[columns]
-        if other is None and rows == columns:     # some kernels halve it
+        if other is None and rows == columns:     # half the work
             Y = X
-        if (n := len(X)) * (m := len(Y)) <= TILE**2:
-            with np.errstate(over="ignore", invalid="ignore"):
-                K = self.kernel._gram(X, Y)
-            if not np.isfinite(K).all():
-                raise ValueError(f"{self.kernel_name} gave a value that is "
-                                 "not finite: the points are too large")
-            return K
-        Phi, Psi, K = self[rows], Psi[columns], np.empty((n, m))
-        symmetric = Y is X
-
-        def fill(total, i, j):
-            K[i, j] = Phi.gram(None if symmetric else Psi, i, j)
-            if symmetric:
-                K[j, i] = K[i, j].T
-
-        reduce_tiles(fill, lambda: 0, n, None if symmetric else m)
+        if len(X) * len(Y) > TILE**2:
+            return self.kernel._matrix(X, Y, self.kernel_name)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self.kernel._gram(X, Y)
+        if not np.isfinite(K).all():
+            raise ValueError(f"{self.kernel_name} gave a value that is not "
+                             "finite: the points are too large")
         return K
 
     def dot(self, W, other: "Features | None" = None) -> np.ndarray:
         """The product Φ*Φ W, or Φ*Ψ W, without a stored Gram matrix."""
-        def visit(total, i, j):
-            K = self.gram(other, i, j)
-            total[i] += K @ W[j]
-            if other is None and i != j:
-                total[j] += K.T @ W[i]
-
-        if not isinstance(other, Features | None):
-            raise ValueError("other must be Features, got "
-                             f"{type(other).__name__}")
-        m = self.n if other is None else other.n
+        Psi = self if other is None else other
         rows, W = as_points(W, "W"), np.asarray(W)
-        if len(rows) != m:
-            raise ValueError(f"W must have one row for each of {m} points, "
-                             f"got shape {W.shape}")
+        if not isinstance(Psi, Features) or len(rows) != Psi.n:
+            raise ValueError("W must have one row for each point of other, "
+                             f"which are Features, got shape {W.shape}")
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.n * m <= TILE**2:
+            if self.n * Psi.n <= TILE**2:
                 values = self.gram(other) @ W
             else:
-                values = reduce_tiles(
-                    visit, lambda: np.zeros((self.n, *W.shape[1:])), self.n,
-                    None if other is None else m)
+                self.gram(other, slice(1), slice(1))   # points of one kind
+                values = self.kernel._dot(self.seen, Psi.seen, W,
+                                          self.kernel_name)
         if not np.isfinite(values).all():
             raise ValueError("weights are too large: the sum over the "
                              "points overflows")
@@ -277,9 +259,8 @@ class Features(check.Record):
             raise ValueError(f"{self.kernel_name} gave a value that is not "
                              "finite: the points are too large")
         if d.min() < 0:
-            raise ValueError(
-                f"{self.kernel_name} must be positive definite, but at two "
-                f"equal points it is {d.min():.6g}")
+            raise ValueError(f"{self.kernel_name} must be positive definite,"
+                             f" but at equal points it is {d.min():.6g}")
         return d
 
     def unit(self) -> tuple[float, "Features"]:

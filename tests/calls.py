@@ -82,6 +82,7 @@ GOOD = {
     "certain": dict(value=2.0, error=0.1, name="value"),
     "choice": dict(value="a", name="value", options=("a", "b")),
     "finite": dict(values=y, name="values"),
+    "checked": dict(read=squares),
     "flag": dict(value=True, name="value"),
     "frozen": dict(array=X),
     "function": dict(value=squares, name="value"),

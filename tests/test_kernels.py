@@ -293,6 +293,22 @@ def test_symmetric_tiles_compute_half_of_the_matrix():
                             for j in range(i, 1024, 256)]
 
 
+@pytest.mark.parametrize("n, m", [(1500, None), (300, 4000), (4000, 300)])
+def test_sums_over_tiles_do_not_depend_on_the_number_of_cores(monkeypatch, n, m):
+    """prop-tiles: to the last bit, in any order in which cores finish."""
+    values = np.random.default_rng(0).lognormal(0, 10, size=(n, m or n))
+
+    def visit(total, i, j):
+        time.sleep((i.start * 7 + j.start * 3) % 5 * 1e-4)
+        total[0] += values[i, j].sum()
+
+    sums = []
+    for cores in (1, 2, 7, None):
+        monkeypatch.setattr(module.os, "cpu_count", lambda: cores)
+        sums.append(reduce_tiles(visit, lambda: np.zeros(1), n, m)[0])
+    assert len(set(sums)) == 1
+
+
 def test_a_failure_in_a_tile_reaches_the_caller():
     """prop-tiles: threads do not swallow errors."""
     X = sample(600)
@@ -320,7 +336,7 @@ def test_no_block_larger_than_a_tile_is_evaluated(monkeypatch, call, entries):
 
     monkeypatch.setattr(Gaussian, "_gram", spy)
     call(Gaussian(1.0))
-    assert max(max(s) for s in sizes) <= module.TILE
+    assert max(a * b for a, b in sizes) <= module.TILE**2
     computed = sum(a * b for a, b in sizes)
     if entries == 600**2:      # three blocks of 256, 256 and 88 points
         diagonal = 2 * 256**2 + 88**2
