@@ -4,12 +4,11 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 18c1c6f2287eda34
+# Cells: a1ad41440b8483bc
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import field, fields
+from collections.abc import Sequence
 from numbers import Real
 
 import numpy as np
@@ -270,30 +269,9 @@ def finite(values, name: str):
 
 
 # %% [12] Errors, results and records
-def checked(read: Callable, **default):
-    """A field of a `Record` that ``read(value, name)`` turns into what it
-    should be, or refuses (:prf:ref:`def-numbers`)."""
-    return field(metadata={"read": function(read, "read")}, **default)
-
-
 class Record:
     """What comes out: its arrays are read-only, also in a copy and after
-    pickling (:prf:ref:`def-points`).
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Bell(Record):
-    ...     sigma: float = checked(width)
-    >>> Bell(np.uint8(20))
-    Bell(sigma=20.0)
-    """
-
-    def __post_init__(self):
-        for part in fields(self):
-            if read := part.metadata.get("read"):
-                value = getattr(self, part.name)
-                vars(self)[part.name] = read(value, part.name)
-        self.__setstate__(vars(self))
+    pickling (:prf:ref:`def-points`)."""
 
     def __setstate__(self, state):
         for value in state.values():

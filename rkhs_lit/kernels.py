@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 58fd0afe477d1c5e
+# Cells: 3bd5927480b252ab
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import partial, reduce
 from itertools import combinations_with_replacement, islice, product
 from numbers import Integral, Real
@@ -140,7 +140,18 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
 TILE = 256
 
 
-class Kernel(check.Record):
+def checked(read: Callable, **default):
+    """A parameter of a kernel that ``read(value, name)`` makes a number,
+    a function or a kernel, or refuses (:prf:ref:`def-numbers`).
+
+    >>> Gaussian(np.uint8(20))      # sigma: float = checked(check.width)
+    Gaussian(sigma=20.0)
+    """
+    return field(metadata={"read": check.function(read, "read")},
+                 **default)
+
+
+class Kernel:
     """A function k(x, y) of two points (:prf:ref:`def-kernel`).
 
     ``k(X)`` and ``k(X, Y)`` are Gram matrices, ``k.diag(X)`` is the
@@ -153,6 +164,12 @@ class Kernel(check.Record):
     positive_definite = True
     # NumPy numbers must leave ``c * k`` to this class.
     __array_ufunc__ = None
+
+    def __post_init__(self):
+        for part in fields(self):
+            if read := part.metadata.get("read"):
+                value = getattr(self, part.name)
+                vars(self)[part.name] = read(value, part.name)
 
     def __call__(self, X, Y=None) -> np.ndarray:
         return self._matrix(*_prepared(self, X, Y))
@@ -297,7 +314,7 @@ def words(document: str) -> Counter:
 
 
 @dataclass(frozen=True)
-class substrings(check.Record):
+class substrings:
     """The function that counts substrings of length p
     (:prf:ref:`def-histogram`).
 
@@ -305,7 +322,10 @@ class substrings(check.Record):
     Counter({'an': 2, 'na': 2, 'ba': 1})
     """
 
-    p: int = check.checked(partial(check.whole, least=1))
+    p: int
+
+    def __post_init__(self):
+        vars(self).update(p=check.whole(self.p, "p", 1))
 
     def __repr__(self):
         return f"substrings({self.p})"
@@ -327,7 +347,7 @@ class FeatureKernel(Kernel):
            [0., 0., 1.]])
     """
 
-    features: Callable = check.checked(check.function)
+    features: Callable = checked(check.function)
 
     def _prepare(self, X, name):
         rows = [self.features(x) for x in as_sequence(X, name)]
@@ -374,7 +394,7 @@ class FunctionKernel(Kernel):
            [2.]])
     """
 
-    function: Callable = check.checked(check.function)
+    function: Callable = checked(check.function)
 
     def _prepare(self, X, name):
         return list(as_sequence(X, name))
@@ -487,8 +507,8 @@ class Pairs(check.Record):
 # %% [12] The rules as code
 @dataclass(frozen=True)
 class _Two(Kernel):
-    first: Kernel = check.checked(as_kernel)
-    second: Kernel = check.checked(as_kernel)
+    first: Kernel = checked(as_kernel)
+    second: Kernel = checked(as_kernel)
 
     @property
     def positive_definite(self):
@@ -560,9 +580,9 @@ class _One(Kernel):
 class Scaled(_One):
     """The kernel c k with c >= 0 (:prf:ref:`lem-sum`); write ``c * k``."""
 
-    c: float = check.checked(partial(
+    c: float = checked(partial(
         check.nonnegative, why=": with c < 0 the diagonal is negative"))
-    kernel: Kernel = check.checked(as_kernel)
+    kernel: Kernel = checked(as_kernel)
 
     def _of(self, k):
         return self.c * k
@@ -572,8 +592,8 @@ class Scaled(_One):
 class Power(_One):
     """The kernel k(x, y)^m (:prf:ref:`thm-product`); write ``k ** m``."""
 
-    kernel: Kernel = check.checked(as_kernel)
-    m: int = check.checked(check.whole)
+    kernel: Kernel = checked(as_kernel)
+    m: int = checked(check.whole)
 
     def _of(self, k):
         return k**self.m
@@ -585,8 +605,8 @@ class Mapped(_One):
     """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`); the map A takes
     a whole sequence of points and returns as many points."""
 
-    kernel: Kernel = check.checked(as_kernel)
-    map: Callable = check.checked(check.function)
+    kernel: Kernel = checked(as_kernel)
+    map: Callable = checked(check.function)
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
@@ -607,8 +627,8 @@ class Conjugated(_One):
     function f takes a whole sequence of points and returns as many
     numbers."""
 
-    kernel: Kernel = check.checked(as_kernel)
-    function: Callable = check.checked(check.function)
+    kernel: Kernel = checked(as_kernel)
+    function: Callable = checked(check.function)
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
@@ -655,8 +675,8 @@ class Polynomial(_OfProduct):
     """The kernel (⟨x, y⟩ + c)^degree for degree >= 1 and c >= 0, which
     is homogeneous if c = 0 (:prf:ref:`lem-polynomial`)."""
 
-    degree: int = check.checked(partial(check.whole, least=1))
-    c: float = check.checked(partial(
+    degree: int = checked(partial(check.whole, least=1))
+    c: float = checked(partial(
         check.nonnegative, why=": it is no kernel if c < 0"), default=1.0)
 
     def _of(self, z):
@@ -843,7 +863,7 @@ class Gaussian(_OnVectors):
            [0.135335, 1.      ]])
     """
 
-    sigma: float = check.checked(check.width)
+    sigma: float = checked(check.width)
 
     def _gram(self, X, Y):
         D = _squares(X, Y)
@@ -899,7 +919,7 @@ class Laplace(_OnVectors):
     absolute differences instead.
     """
 
-    sigma: float = check.checked(check.width)
+    sigma: float = checked(check.width)
 
     def _gram(self, X, Y):
         return np.exp(-np.sqrt(_squares(X, Y)) / self.sigma)
@@ -907,7 +927,7 @@ class Laplace(_OnVectors):
 
 @dataclass(frozen=True)
 class _ByCoordinate(_OnVectors):
-    width: float = check.checked(check.width, default=1.0)
+    width: float = checked(check.width, default=1.0)
 
     def _gram(self, X, Y):
         K = np.ones((len(X), len(Y)))
@@ -931,7 +951,7 @@ class BSpline(_ByCoordinate):
     (:prf:ref:`prop-bspline`); the knots of the spline are at the distance
     `width`, and an even degree does not give a kernel."""
 
-    degree: int = check.checked(partial(check.whole, least=1), default=3)
+    degree: int = checked(partial(check.whole, least=1), default=3)
 
     def __post_init__(self):
         super().__post_init__()
@@ -1049,8 +1069,8 @@ class Sigmoid(_OfProduct):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0
     (:prf:ref:`prop-sigmoid`)."""
 
-    a: float = check.checked(check.positive)
-    c: float = check.checked(check.number)
+    a: float = checked(check.positive)
+    c: float = checked(check.number)
     positive_definite = False
 
     def _of(self, z):

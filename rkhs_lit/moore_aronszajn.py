@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 88e350b1b16654c0
+# Cells: 94016cb049bb1bf4
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -259,8 +259,8 @@ class Features(check.Record):
             raise ValueError(f"{self.kernel_name} gave a value that is not "
                              "finite: the points are too large")
         if d.min() < 0:
-            raise ValueError(f"{self.kernel_name} must be positive definite,"
-                             f" but at equal points it is {d.min():.6g}")
+            raise ValueError(f"{self.kernel_name} must be positive definite"
+                             f", but at equal points it is {d.min():.6g}")
         return d
 
     def unit(self) -> tuple[float, "Features"]:

@@ -3,7 +3,6 @@
 import copy
 import pickle
 import warnings
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rkhs_lit import (
     PrecisionWarning,
-    Record,
     as_points,
     as_sequence,
     certain,
-    checked,
     choice,
     finite,
     flag,
@@ -553,24 +550,6 @@ def test_an_answer_without_a_certain_digit_warns(value, error, doubt):
         assert certain(value, error, "norm") == value
     assert [w.category for w in heard] == [PrecisionWarning] * doubt
     assert all("norm" in str(w.message) for w in heard)
-
-
-def test_fields_are_read_by_their_checks_and_arrays_are_fixed():
-    """def-numbers, def-points."""
-    @dataclass(frozen=True, eq=False)
-    class Sample(Record):
-        sigma: float = checked(width)
-        values: np.ndarray = None
-        degree: int = checked(whole, default=2)
-
-    sample = Sample(np.uint8(20), np.ones(3))
-    assert sample.sigma**2 == 400 and (sample.degree, Sample(1, 0, 3.0).degree) == (2, 3)
-    with pytest.raises(ValueError, match="read-only"):
-        sample.values[0] = 5
-    with pytest.raises(ValueError, match="^sigma must be a positive number"):
-        Sample(-1.0)
-    with pytest.raises(ValueError, match="^read must be a function"):
-        checked(3)
 
 
 def test_copies_of_a_record_cannot_be_changed_either():

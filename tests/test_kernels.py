@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from itertools import product as ordered
@@ -49,6 +50,7 @@ from rkhs_lit import (
     as_kernel,
     as_points,
     as_sequence,
+    checked,
     cross_covariance,
     embedding_error,
     gaussian_bumps,
@@ -67,6 +69,8 @@ from rkhs_lit import (
     squared_distances,
     substrings,
     words,
+    whole,
+    width,
 )
 
 EPS = np.finfo(float).eps
@@ -1305,6 +1309,21 @@ def test_an_error_in_one_tile_ends_the_others(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         reduce_tiles(visit, lambda: 0, 256 * 20, 256 * 20)
     assert len(visited) < 40                       # of 400
+
+
+def test_a_parameter_is_read_by_its_check():
+    """def-numbers: bytes, whole floats and defaults."""
+    @dataclass(frozen=True)
+    class Bell(Kernel):
+        sigma: float = checked(width)
+        degree: int = checked(whole, default=2)
+
+    assert Bell(np.uint8(20)).sigma ** 2 == 400 and Bell(1, 3.0) == Bell(1.0, 3)
+    assert type(Bell(1, 3.0).degree) is int and Bell(1).degree == 2
+    with pytest.raises(ValueError, match="^sigma must be a positive number"):
+        Bell(-1.0)
+    with pytest.raises(ValueError, match="^read must be a function"):
+        checked(3)
 
 
 def test_what_is_no_kernel_is_refused_by_name():
