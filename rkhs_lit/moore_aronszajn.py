@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 94016cb049bb1bf4
+# Cells: 7ee743696909109d
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -92,7 +92,6 @@ def _key(x):
 
 
 def _labels(points):
-    """A number for each point, the same for equal points."""
     if isinstance(points, Pairs):
         points = np.column_stack([*map(_labels, (points.first,
                                                  points.second))])
@@ -105,7 +104,7 @@ def _labels(points):
 
 def _merged(f):
     """f with each of its points once."""
-    _, first, group = np.unique(_labels(f.points), return_index=True,
+    _, first, group = np.unique(f.features.labels(), return_index=True,
                                 return_inverse=True)
     if len(first) == len(group):
         return f
@@ -120,21 +119,12 @@ class Features(check.Record):
     """The map Φ that makes a function from weights, Φα = Σ α_i k(x_i, ·)
     (:prf:ref:`def-synthesis`).
 
-    The points are checked, copied and prepared for the kernel when it is
-    made, and never again. ``len(Phi)`` is their number n, ``Phi[rows]``
-    keeps some of them, ``Phi @ w`` is the function Φw.
+    The points, in an array, a list of any objects or `Pairs`, are checked,
+    copied and prepared for the kernel when it is made, and never again;
+    error messages call them and the kernel by the two names. ``len(Phi)``
+    is their number n, ``Phi[rows]`` keeps some of them, ``Phi @ w`` is the
+    function Φw.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive definite.
-    points : sequence of n points
-        An array, a list of any objects, or `Pairs`.
-    name, kernel_name : str
-        What an error message calls the points and the kernel.
-
-    Examples
-    --------
     >>> Phi = Features(Linear(), [1.0, 2.0])
     >>> Phi.gram()
     array([[1., 2.],
@@ -191,11 +181,13 @@ class Features(check.Record):
     def __matmul__(self, weights) -> "RKHSFunction":
         return RKHSFunction(self.kernel, self, weights)
 
+    def labels(self) -> np.ndarray:
+        """A number for each point, the same for equal points."""
+        return _labels(self.points)
+
     def joined(self, other: "Features") -> "Features":
         """The map [Φ Ψ] for the points of both, one after the other."""
-        if not isinstance(other, Features):
-            raise ValueError("other must be Features, got "
-                             f"{type(other).__name__}")
+        other = Features(self.kernel, other, "other")
         self.gram(other, slice(1), slice(1))       # points of one kind
         return Features(self.kernel, _joined(self.points, other.points),
                         self.name, self.kernel_name, columns=self.columns)
@@ -302,15 +294,11 @@ class RKHSFunction(check.Record):
 
     Parameters
     ----------
-    kernel : Kernel
-        Positive definite.
-    points : sequence of n points
-        An array, a list of any objects, or `Pairs`.
+    kernel, points
+        As in `Features`.
     weights : (n,) array
         The numbers α_i.
 
-    Examples
-    --------
     >>> f = RKHSFunction(Linear(), [1.0, 2.0], [3.0, -1.0])   # t -> 1 t
     >>> (2 * f + f)([5.0, 7.0])
     array([15., 21.])
@@ -390,19 +378,8 @@ def as_function(f, name: str = "f", kernel: Kernel | None = None):
 
 
 def inner(f: RKHSFunction, g: RKHSFunction) -> float:
-    """The inner product Σ α_i β_j k(x_i, y_j)
-    (:prf:ref:`thm-moore-aronszajn`).
-
-    Parameters
-    ----------
-    f, g : RKHSFunction
-        With the same kernel.
-
-    Returns
-    -------
-    float
-        Computed a tile at a time: no Gram matrix is stored.
-    """
+    """The inner product Σ α_i β_j k(x_i, y_j) of two functions with the
+    same kernel, a tile at a time (:prf:ref:`thm-moore-aronszajn`)."""
     g = as_function(g, "g", as_function(f).kernel)
     with np.errstate(over="ignore"):
         return float(check.finite(f.weights @ f.features.sample(g),
@@ -435,17 +412,10 @@ def norm(f: RKHSFunction) -> float:
     """The norm of f in its RKHS, √⟨f, f⟩
     (:prf:ref:`lem-expansion-definite`).
 
-    Parameters
-    ----------
-    f : RKHSFunction
-
-    Returns
-    -------
-    float
-        With a `PrecisionWarning` where terms cancel so far that no digit
-        is certain (:prf:ref:`prop-norm-error`). A square below zero by
-        more than that is evidence that the kernel is not positive
-        definite, and raises a ValueError.
+    A `PrecisionWarning` says that terms cancel so far that no digit is
+    certain (:prf:ref:`prop-norm-error`). A square below zero by more than
+    that is evidence that the kernel is not positive definite, and raises
+    a ValueError.
     """
     as_function(f)
     return check.certain(*_size(f), "norm(f)")
@@ -486,7 +456,7 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     array([30.])
     """
     Phi = Features(kernel, X)
-    y = check.vector(y, "y", len(Phi))
+    y = check.vector(y, "y", Phi.n)
     found = _solve(Phi, y)
     if found.twins:
         i, j, _ = found.twins
@@ -513,18 +483,9 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
     """Orthogonal projection of f on span{k(x_i, ·)}
     (:prf:ref:`thm-rkhs-projection`).
 
-    Parameters
-    ----------
-    f : RKHSFunction
-    X : sequence of n points
-        May repeat points.
-
-    Returns
-    -------
-    RKHSFunction
-        With the values of f at X, and of all such functions the one
-        with the smallest norm; with a `PrecisionWarning` where values
-        that rounding hides leave no digit of it certain.
+    It has the values of f at X, and of all such functions the smallest
+    norm. X may repeat points. A `PrecisionWarning` says that values which
+    rounding hides leave no digit of it certain.
     """
     as_function(f)
     Phi = Features(f.kernel, X)
@@ -559,7 +520,7 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
     """
     Phi, at_T = Features(kernel, X), Features(kernel, T, "T")
     diagonal, n = at_T.diag(), len(Phi)
-    labels = _labels(Phi.joined(at_T).points)
+    labels = Phi.joined(at_T).labels()
     known = np.isin(labels[n:], labels[:n])
     Phi = Phi[np.unique(labels[:n], return_index=True)[1]]
     kappa, roots = Phi.gram(at_T), np.sqrt(np.abs(Phi.diag()))
@@ -622,10 +583,6 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
     gram : (p, p) array
         Inner products of the basis functions, strictly positive definite.
 
-    Returns
-    -------
-    Kernel
-
     Examples
     --------
     Straight lines on [-1, 1] with the inner product ∫ f g:
@@ -655,21 +612,10 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
 
 # %% [16] The norm in a sum of spaces
 def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
-    """The cheapest f = f1 + f2 in a sum of RKHSs
-    (:prf:ref:`thm-sum-rkhs`).
+    """The cheapest f = f1 + f2 in a sum of RKHSs: for f with a kernel
+    ``k1 + k2`` functions with the kernels k1 and k2, and
+    ‖f‖² = ‖f1‖² + ‖f2‖² (:prf:ref:`thm-sum-rkhs`).
 
-    Parameters
-    ----------
-    f : RKHSFunction
-        With a kernel ``k1 + k2``.
-
-    Returns
-    -------
-    f1, f2 : RKHSFunction
-        With the kernels k1 and k2, and ‖f‖² = ‖f1‖² + ‖f2‖².
-
-    Examples
-    --------
     >>> f = RKHSFunction(Linear() + Linear(), [1.0], [3.0])
     >>> f1, f2 = decompose(f)
     >>> f([2.0]), f1([2.0]), f2([2.0])
@@ -679,5 +625,5 @@ def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
     if not isinstance(f.kernel, Sum):
         raise ValueError("f must have a kernel that is a sum k1 + k2, got "
                          f"{f.kernel}")
-    return (RKHSFunction(f.kernel.first, f.points, f.weights),
-            RKHSFunction(f.kernel.second, f.points, f.weights))
+    return tuple(RKHSFunction(k, f.points, f.weights)
+                 for k in (f.kernel.first, f.kernel.second))

@@ -208,10 +208,10 @@ def test_vectors_are_copied_checked_and_fixed():
     assert positives([1, 2], "lams").tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="weights must be one number for each of 3"):
         vector([1.0, 2.0], "weights", 3)
-    with pytest.raises(ValueError, match="weights must be one number"):
+    with pytest.raises(ValueError, match="weights must be a list of numbers"):
         vector([[1.0, 2.0]], "weights")
     for bad in ([1.0, 0.0], [[1.0]], [-1.0]):
-        with pytest.raises(ValueError, match="lams must be a list of positive"):
+        with pytest.raises(ValueError, match="lams must be a list of (positive )?numbers"):
             positives(bad, "lams")
 
 

@@ -273,6 +273,7 @@ ALLOWED = {
     "Taylor.radius inf": "the series converges everywhere",
     "Taylor:series.radius inf": "the series converges everywhere",
     "gram_dot.Y none": "the matrix K(X)",
+    "Features.joined.other array": "points are welcome too",
     "Polynomial.c large": "too large for the points: the error names the kernel",
     "ridge_factor.K lopsided": "its lower half is read",
     "ridge_spectrum.K lopsided": "its lower half is read",
