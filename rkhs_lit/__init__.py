@@ -4,10 +4,10 @@ Each module holds the exported cells of the chapter of the same name. In the
 order of the book:
 
 rkhs_lit.conventions -- Conventions: what may go in, and what comes out
-    PrecisionWarning, Record, as_points, as_sequence, certain, choice, finite,
-    flag, frozen, function, generator, nonnegative, number, plain_array,
-    positive, positives, real_array, same_columns, tolerance, vector, whole,
-    width
+    PrecisionWarning, Record, Vectors, as_points, as_sequence, certain, choice,
+    finite, flag, frozen, function, generator, nonnegative, number,
+    plain_array, positive, positives, real_array, same_columns, tolerance,
+    vector, whole, width
 
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
@@ -132,6 +132,7 @@ from rkhs_lit.conditional_independence import (
 from rkhs_lit.conventions import (
     PrecisionWarning,
     Record,
+    Vectors,
     as_points,
     as_sequence,
     certain,
@@ -375,6 +376,7 @@ __all__ = [
     "Taylor",
     "TensorProduct",
     "Unmixing",
+    "Vectors",
     "as_function",
     "as_kernel",
     "as_points",

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: e61b66da2572bc5c
+# Cells: 63429e629023f22e
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -275,6 +275,28 @@ class Record:
                 if isinstance(part, np.ndarray):
                     part.setflags(write=False)
         vars(self).update(state)
+
+
+class Vectors:
+    """Elements of a vector space: a subclass says what ``f + g`` and
+    ``f * c`` are, the rest follows (:prf:ref:`def-numbers`)."""
+
+    # NumPy numbers must leave ``c * f`` to this class.
+    __array_ufunc__ = None
+
+    def __radd__(self, other):           # sum(vectors) starts from 0
+        zero = isinstance(other, Real) and other == 0
+        return self if zero else NotImplemented
+
+    def __rmul__(self, c):
+        return self * c
+
+    def __neg__(self):
+        return self * -1
+
+    def __sub__(self, other):
+        same = isinstance(other, type(self))
+        return self + -other if same else NotImplemented
 
 
 # %% [13] How many digits to believe

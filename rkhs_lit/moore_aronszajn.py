@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 7ee743696909109d
+# Cells: 66589a876ab0fe48
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -287,7 +287,7 @@ def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
 
 # %% [7] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
-class RKHSFunction(check.Record):
+class RKHSFunction(check.Record, check.Vectors):
     """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
 
     Functions with one kernel can be added and multiplied by numbers.
@@ -322,9 +322,6 @@ class RKHSFunction(check.Record):
         return Features(self.kernel, T, "T").dot(self.weights,
                                                  self.features)
 
-    # NumPy numbers must leave ``c * f`` to this class.
-    __array_ufunc__ = None
-
     def __add__(self, other):
         if not isinstance(other, RKHSFunction):
             return NotImplemented
@@ -335,18 +332,11 @@ class RKHSFunction(check.Record):
         return Phi.joined(Psi) @ np.concatenate([self.weights,
                                                  other.weights])
 
-    def __radd__(self, other):
-        # sum(functions) starts from the number 0.
-        return self if isinstance(other, Real) and other == 0 else (
-            NotImplemented)
-
     def __mul__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
         return self.features @ (check.number(c, "the factor")
                                 * self.weights)
-
-    __rmul__ = __mul__
 
     def __truediv__(self, c):
         if not isinstance(c, Real):
@@ -355,13 +345,6 @@ class RKHSFunction(check.Record):
             raise ValueError("the divisor must not be 0")
         with np.errstate(over="ignore"):  # infinite weights are refused
             return self.features @ (self.weights / c)
-
-    def __neg__(self):
-        return -1 * self
-
-    def __sub__(self, other):
-        return self + -other if isinstance(other, RKHSFunction) else (
-            NotImplemented)
 
 
 # %% [8] Functions as data

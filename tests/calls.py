@@ -346,6 +346,7 @@ ABSTRACT = {
     "Kernel": "what all kernels have in common",
     "PrecisionWarning": "a warning",
     "Record": "what all results have in common",
+    "Vectors": "what functions and operators have in common",
 }
 # Kernels on points that are not vectors -> such points.
 POINTS = {
