@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 66589a876ab0fe48
+# Cells: f7a6fec345e6a99d
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -20,7 +20,7 @@ from scipy.linalg import cholesky, solve_triangular
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.kernels import (TILE, Kernel, Linear, Mapped, Pairs, Sum,
-                              is_positive_definite, reduce_tiles)
+                              is_positive_definite)
 from rkhs_lit.riesz import GramSolution, gram_solve
 
 
@@ -251,8 +251,9 @@ class Features(check.Record):
             raise ValueError(f"{self.kernel_name} gave a value that is not "
                              "finite: the points are too large")
         if d.min() < 0:
-            raise ValueError(f"{self.kernel_name} must be positive definite"
-                             f", but at equal points it is {d.min():.6g}")
+            raise ValueError(
+                f"{self.kernel_name} must be positive definite, but at two "
+                f"equal points it is {d.min():.6g}")
         return d
 
     def unit(self) -> tuple[float, "Features"]:
@@ -379,9 +380,8 @@ def _size(f):
         return 0.0, 0.0
     unit = f.weights / scale
     square = float(unit @ f.features.dot(unit))
-    diagonal = f.features.diag()
-    total = (np.abs(unit) @ np.sqrt(np.abs(diagonal))) ** 2
-    if square < -1e-8 * total or diagonal.min() < 0:
+    total = (np.abs(unit) @ np.sqrt(f.features.diag())) ** 2
+    if square < -1e-8 * total:
         raise ValueError("f must have a positive definite kernel, but its "
                          f"squared norm is {square * scale * scale:.6g}")
     error = float((len(unit) + 4) * np.finfo(float).eps * total)
@@ -502,22 +502,22 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
         rounding raises a ValueError: the kernel is not positive definite.
     """
     Phi, at_T = Features(kernel, X), Features(kernel, T, "T")
-    diagonal, n = at_T.diag(), len(Phi)
+    diagonal, n = at_T.diag(), Phi.n
     labels = Phi.joined(at_T).labels()
     known = np.isin(labels[n:], labels[:n])
     Phi = Phi[np.unique(labels[:n], return_index=True)[1]]
-    kappa, roots = Phi.gram(at_T), np.sqrt(np.abs(Phi.diag()))
+    kappa, roots = Phi.gram(at_T), np.sqrt(Phi.diag())
     found = _solve(Phi, kappa)
     c = found.coefficients
     # ‖k_t - Φc‖², whatever c is
     square = diagonal + np.sum(c * (Phi.dot(c) - 2 * kappa), axis=0)
-    total = (np.sqrt(np.abs(diagonal)) + roots @ np.abs(c)) ** 2
-    if (square < -1e-8 * total).any() or diagonal.min() < 0:
+    total = (np.sqrt(diagonal) + roots @ np.abs(c)) ** 2
+    if (square < -1e-8 * total).any():
         worst = np.argmin(square + 1e-8 * total)
         raise ValueError("kernel must be positive definite, but at point "
                          f"{worst} of T the square of the distance is "
                          f"{square[worst]:.6g}")
-    error = (len(Phi) + 5) * np.finfo(float).eps * total
+    error = (Phi.n + 5) * np.finfo(float).eps * total
     sure = found.rank == np.count_nonzero(roots)
     doubt = ~known & ((square <= error) | (not sure))
     bound = np.minimum(np.maximum(square, 0.0) + error, diagonal)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/riesz.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9ea2551582c684d5
+# Cells: 27a7f2c2fd045481
 
 # %% [1] Riesz: every continuous functional is an inner product
 import warnings
@@ -145,7 +145,9 @@ def gram_solve(gram, values, *, tol: float | None = None,
     l, null = l.reshape(len(G), -1), np.empty((len(G), 0))
     with np.errstate(over="ignore", invalid="ignore"):
         right = check.finite(l / d, "values, divided by gram,")
-        scale = np.hypot.reduce(right)    # the norms of the columns
+        peak = np.abs(right).max(axis=0)  # whose square may overflow
+        peak[peak == 0] = 1
+        scale = peak * np.linalg.norm(right / peak, axis=0)
         scale[scale == 0] = 1
         right, none = right / scale, np.zeros(len(scale))
         S = (S + S.T) / 2
