@@ -4,10 +4,10 @@ Each module holds the exported cells of the chapter of the same name. In the
 order of the book:
 
 rkhs_lit.conventions -- Conventions: what may go in, and what comes out
-    PrecisionWarning, Record, as_points, as_sequence, certain, choice, finite,
-    flag, frozen, function, generator, nonnegative, number, plain_array,
-    positive, positives, real_array, same_columns, tolerance, vector, whole,
-    width
+    PrecisionWarning, Record, Vectors, as_points, as_sequence, certain, choice,
+    finite, flag, frozen, function, generator, nonnegative, number,
+    plain_array, positive, positives, real_array, same_columns, tolerance,
+    vector, whole, width
 
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
@@ -16,9 +16,9 @@ rkhs_lit.kernels -- Kernels: inner products of features you need not see
     BSpline, Conjugated, Definiteness, Delta, Exponential, FeatureKernel,
     FunctionKernel, Gaussian, Kernel, Laplace, Linear, Mapped, Pairs,
     Polynomial, Power, Product, Scaled, Sigmoid, Sinc, Sum, Taylor,
-    TensorProduct, as_kernel, gaussian_bumps, gaussian_features, gram_dot,
-    is_positive_definite, lag_vectors, normalised, polynomial_features,
-    reduce_tiles, squared_distances, substrings, words
+    TensorProduct, as_kernel, checked, gaussian_bumps, gaussian_features,
+    gram_dot, is_positive_definite, lag_vectors, normalised,
+    polynomial_features, reduce_tiles, squared_distances, substrings, words
 
 rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functions
     Features, RKHSFunction, as_function, decompose, inner, interpolate,
@@ -132,6 +132,7 @@ from rkhs_lit.conditional_independence import (
 from rkhs_lit.conventions import (
     PrecisionWarning,
     Record,
+    Vectors,
     as_points,
     as_sequence,
     certain,
@@ -217,6 +218,7 @@ from rkhs_lit.kernels import (
     Taylor,
     TensorProduct,
     as_kernel,
+    checked,
     gaussian_bumps,
     gaussian_features,
     gram_dot,
@@ -374,6 +376,7 @@ __all__ = [
     "Taylor",
     "TensorProduct",
     "Unmixing",
+    "Vectors",
     "as_function",
     "as_kernel",
     "as_points",
@@ -381,6 +384,7 @@ __all__ = [
     "balanced_labels",
     "centre",
     "certain",
+    "checked",
     "choice",
     "coco",
     "coco_test",

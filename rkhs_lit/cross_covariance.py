@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b07ef99de434d095
+# Cells: 106703180dd79103
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -104,7 +104,7 @@ class LowRank(check.Record):
 
 # %% [3] The type `RKHSOperator`
 @dataclass(frozen=True, eq=False, repr=False)
-class RKHSOperator(check.Record):
+class RKHSOperator(check.Record, check.Vectors):
     """The operator A = Φ W Ψ* = Σ W_ij k(x_i, ·) ⊗ l(y_j, ·) from H_l to
     H_k (:prf:ref:`thm-operator-calculus`).
 
@@ -175,29 +175,12 @@ class RKHSOperator(check.Record):
         return _operator(self.Phi.joined(other.Phi), W,
                          self.Psi.joined(other.Psi))
 
-    def __radd__(self, other):
-        # sum(operators) starts from the number 0.
-        return self if isinstance(other, Real) and other == 0 else (
-            NotImplemented)
-
-    # NumPy numbers must leave ``c * A`` to this class.
-    __array_ufunc__ = None
-
     @_free
     def __mul__(self, c):
         return _operator(self.Phi, _number(c) * self.weights, self.Psi)
 
-    __rmul__ = __mul__
-
     def __truediv__(self, c):
         return self * (1 / _number(c, zero=False))
-
-    def __neg__(self):
-        return -1 * self
-
-    def __sub__(self, other):
-        return self + -other if isinstance(other, RKHSOperator) else (
-            NotImplemented)
 
 
 def _operator(Phi, W, Psi):

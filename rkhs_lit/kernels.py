@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9111db88ee675563
+# Cells: 18f623b48148a894
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -14,7 +14,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from functools import partial, reduce
 from itertools import combinations_with_replacement, islice, product
 from numbers import Integral, Real
 from threading import Event
@@ -31,29 +32,14 @@ from rkhs_lit.conventions import as_points, as_sequence
 # %% [2] A check that explains itself
 @dataclass(frozen=True, eq=False)
 class Definiteness(check.Record):
-    """Verdict on a matrix, with a witness (:prf:ref:`prop-witness`).
+    """Verdict on a matrix, with a witness (:prf:ref:`prop-witness`); true
+    in a condition if the matrix is positive definite."""
 
-    True in a condition if the matrix is positive definite.
-
-    Attributes
-    ----------
-    positive_definite : bool
-        Whether a'Ka >= 0 for all a.
-    strict : bool
-        Whether a'Ka > 0 for all a except 0.
-    reason : str
-        A sentence that says why.
-    witness : (n,) array or None
-        A vector with ``value = a @ K @ a < 0``, where there is one.
-    value : float
-        The smallest eigenvalue, or ``a @ K @ a`` of the witness.
-    """
-
-    positive_definite: bool
-    strict: bool
-    reason: str
-    witness: np.ndarray | None
-    value: float
+    positive_definite: bool       #: whether a'Ka >= 0 for all a
+    strict: bool                  #: whether a'Ka > 0 for all a except 0
+    reason: str                   #: a sentence that says why
+    witness: np.ndarray | None    #: a vector a with a'Ka < 0, if any
+    value: float                  #: its a'Ka, or the smallest eigenvalue
 
     def __bool__(self) -> bool:
         return self.positive_definite
@@ -139,6 +125,17 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
 TILE = 256
 
 
+def checked(read: Callable, **default):
+    """A parameter of a kernel that ``read(value, name)`` makes a number,
+    a function or a kernel, or refuses (:prf:ref:`def-numbers`).
+
+    >>> Gaussian(np.uint8(20))      # sigma: float = checked(check.width)
+    Gaussian(sigma=20.0)
+    """
+    return field(metadata={"read": check.function(read, "read")},
+                 **default)
+
+
 class Kernel:
     """A function k(x, y) of two points (:prf:ref:`def-kernel`).
 
@@ -153,19 +150,14 @@ class Kernel:
     # NumPy numbers must leave ``c * k`` to this class.
     __array_ufunc__ = None
 
+    def __post_init__(self):
+        for part in fields(self):
+            if read := part.metadata.get("read"):
+                value = getattr(self, part.name)
+                vars(self)[part.name] = read(value, part.name)
+
     def __call__(self, X, Y=None) -> np.ndarray:
-        X, Y, m = _prepared(self, X, Y)
-        if max(len(X), len(Y)) <= TILE:
-            return self._block(X, Y)
-        K = np.empty((len(X), len(Y)))
-
-        def fill(total, i, j):
-            K[i, j] = self._block(X[i], Y[j])
-            if m is None:
-                K[j, i] = K[i, j].T
-
-        reduce_tiles(fill, lambda: 0, len(X), m)
-        return K
+        return self._matrix(*_prepared(self, X, Y))
 
     def diag(self, X) -> np.ndarray:
         """The numbers k(x, x), without the Gram matrix."""
@@ -182,14 +174,32 @@ class Kernel:
         return np.array([self._gram(X[i:i + 1], X[i:i + 1])[0, 0]
                          for i in range(len(X))])
 
-    def _block(self, X, Y):
-        with np.errstate(over="ignore", invalid="ignore"):
-            return check.finite(self._gram(X, Y), "the kernel")
+    def _matrix(self, X, Y, name="the kernel"):
+        """K for points that are prepared; half the work if Y is X."""
+        if len(X) * len(Y) <= TILE**2:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return check.finite(self._gram(X, Y), name)
+        K = np.empty((len(X), len(Y)))
 
-    def _about(self, *samples):
-        """A kernel with these features less one fixed vector, which the
-        samples are near to; the kernel itself if none is known."""
-        return self
+        def fill(total, i, j):
+            K[i, j] = self._matrix(X[i], Y[j], name)
+            if Y is X:
+                K[j, i] = K[i, j].T
+
+        reduce_tiles(fill, lambda: 0, len(X), None if Y is X else len(Y))
+        return K
+
+    def _dot(self, X, Y, W, name="the kernel"):
+        """The product K W, in the same way, without K."""
+        def visit(total, i, j):
+            K = self._matrix(X[i], Y[j], name)
+            total[i] += K @ W[j]
+            if Y is X and i != j:
+                total[j] += K.T @ W[i]
+
+        return reduce_tiles(
+            visit, lambda: np.zeros((len(X), *W.shape[1:])), len(X),
+            None if Y is X else len(Y))
 
     def __add__(self, other):
         return Sum(self, other) if isinstance(other, Kernel) else (
@@ -215,22 +225,35 @@ class Kernel:
                          "with is_positive_definite")
 
 
+# %% [6] The type `Kernel`
 def _prepared(kernel, X, Y):
-    """Both lists of points, checked, and the number of the second; None
-    if there is only one list, for a symmetric matrix."""
+    """Both lists of points, checked; twice the first if it is alone."""
     check.same_columns(X, Y)
     A = kernel._prepare(X, "X")
     if Y is None or Y is X:
-        return A, A, None
+        return A, A
     B = kernel._prepare(Y, "Y")
     d, e = (getattr(Z, "shape", ())[1:] for Z in (A, B))
     if d and e and d != e:
         raise ValueError(f"Y must have points in dimension {d[0]} like X, "
                          f"got dimension {e[0]}")
-    return A, B, len(B)
+    return A, B
 
 
-# %% [6] The type `Kernel`
+def as_kernel(kernel, name: str = "kernel", definite: bool = False):
+    """The kernel itself, if it is one (:prf:ref:`def-kernel`); with
+    ``definite=True`` not one that is known to be indefinite."""
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"{name} must be a Kernel, got "
+                         f"{type(kernel).__name__}")
+    if definite and not kernel.positive_definite:
+        raise ValueError(f"{name} must be positive definite, but {kernel} "
+                         "is known not to be: some expansions would have a "
+                         "negative squared norm")
+    return kernel
+
+
+# %% [7] The type `Kernel`
 class _OnVectors(Kernel):
     _prepare = staticmethod(as_points)
 
@@ -258,13 +281,8 @@ class Linear(_OfProduct):
     def _of(self, z):
         return z
 
-    def _about(self, *samples):
-        Z = np.concatenate([as_points(X) for X in samples])
-        c = np.sort(Z, axis=0)[len(Z) // 2]
-        return Mapped(self, lambda X: as_points(X) - c)
 
-
-# %% [7] Kernels on documents, strings and anything else
+# %% [8] Kernels on documents, strings and anything else
 def _text(value, name):
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a string, got "
@@ -303,7 +321,7 @@ class substrings:
         return Counter(text[i:i + p] for i in range(len(text) - p + 1))
 
 
-# %% [8] Kernels on documents, strings and anything else
+# %% [9] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
     """Σ_w φ_w(x) φ_w(y), where ``features(x)`` is a mapping from names w
@@ -315,10 +333,7 @@ class FeatureKernel(Kernel):
            [0., 0., 1.]])
     """
 
-    features: Callable
-
-    def __post_init__(self):
-        check.function(self.features, "features")
+    features: Callable = checked(check.function)
 
     def _prepare(self, X, name):
         rows = [self.features(x) for x in as_sequence(X, name)]
@@ -349,7 +364,7 @@ class FeatureKernel(Kernel):
                          for row in X])
 
 
-# %% [9] Kernels on documents, strings and anything else
+# %% [10] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
     """A kernel given by a Python function (:prf:ref:`def-kernel`).
@@ -365,10 +380,7 @@ class FunctionKernel(Kernel):
            [2.]])
     """
 
-    function: Callable
-
-    def __post_init__(self):
-        check.function(self.function, "function")
+    function: Callable = checked(check.function)
 
     def _prepare(self, X, name):
         return list(as_sequence(X, name))
@@ -395,7 +407,7 @@ class FunctionKernel(Kernel):
                                 "function", 1)
 
 
-# %% [10] Kernels on documents, strings and anything else
+# %% [11] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class Delta(Kernel):
     """1 where x = y, 0 elsewhere, on any set (:prf:ref:`lem-delta`).
@@ -436,7 +448,7 @@ def _has_nan(key):
     return key != key
 
 
-# %% [11] The rules as code
+# %% [12] The rules as code
 @dataclass(frozen=True, eq=False)
 class Pairs(check.Record):
     """Points (x_i, y_i) of a product set, in two sequences of equal
@@ -478,15 +490,11 @@ class Pairs(check.Record):
                      ) or None
 
 
-# %% [12] The rules as code
+# %% [13] The rules as code
 @dataclass(frozen=True)
 class _Two(Kernel):
-    first: Kernel
-    second: Kernel
-
-    def __post_init__(self):
-        as_kernel(self.first, "first")
-        as_kernel(self.second, "second")
+    first: Kernel = checked(as_kernel)
+    second: Kernel = checked(as_kernel)
 
     @property
     def positive_definite(self):
@@ -506,28 +514,11 @@ class _Two(Kernel):
                           self.second._diag(X.second))
 
 
-def as_kernel(kernel, name: str = "kernel", definite: bool = False):
-    """The kernel itself, if it is one (:prf:ref:`def-kernel`); with
-    ``definite=True`` not one that is known to be indefinite."""
-    if not isinstance(kernel, Kernel):
-        raise ValueError(f"{name} must be a Kernel, got "
-                         f"{type(kernel).__name__}")
-    if definite and not kernel.positive_definite:
-        raise ValueError(f"{name} must be positive definite, but {kernel} "
-                         "is known not to be: some expansions would have a "
-                         "negative squared norm")
-    return kernel
-
-
-# %% [13] The rules as code
+# %% [14] The rules as code
 class Sum(_Two):
     """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
 
     _both = staticmethod(np.add)
-
-    def _about(self, *samples):
-        return Sum(self.first._about(*samples),
-                   self.second._about(*samples))
 
 
 class Product(_Two):
@@ -555,11 +546,8 @@ class TensorProduct(Product):
                      self.second._prepare(X.second, name))
 
 
-# %% [14] The rules as code
+# %% [15] The rules as code
 class _One(Kernel):
-    def __post_init__(self):
-        as_kernel(self.kernel)
-
     @property
     def positive_definite(self):
         return self.kernel.positive_definite
@@ -578,48 +566,33 @@ class _One(Kernel):
 class Scaled(_One):
     """The kernel c k with c >= 0 (:prf:ref:`lem-sum`); write ``c * k``."""
 
-    c: float
-    kernel: Kernel
-
-    def __post_init__(self):
-        super().__post_init__()
-        vars(self).update(c=check.nonnegative(
-            self.c, "c", ": with c < 0 the diagonal is negative"))
+    c: float = checked(partial(
+        check.nonnegative, why=": with c < 0 the diagonal is negative"))
+    kernel: Kernel = checked(as_kernel)
 
     def _of(self, k):
         return self.c * k
-
-    def _about(self, *samples):
-        return Scaled(self.c, self.kernel._about(*samples))
 
 
 @dataclass(frozen=True)
 class Power(_One):
     """The kernel k(x, y)^m (:prf:ref:`thm-product`); write ``k ** m``."""
 
-    kernel: Kernel
-    m: int
-
-    def __post_init__(self):
-        super().__post_init__()
-        vars(self).update(m=check.whole(self.m, "m", 0))
+    kernel: Kernel = checked(as_kernel)
+    m: int = checked(check.whole)
 
     def _of(self, k):
         return k**self.m
 
 
-# %% [15] The rules as code
+# %% [16] The rules as code
 @dataclass(frozen=True)
 class Mapped(_One):
     """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`); the map A takes
     a whole sequence of points and returns as many points."""
 
-    kernel: Kernel
-    map: Callable
-
-    def __post_init__(self):
-        super().__post_init__()
-        check.function(self.map, "map")
+    kernel: Kernel = checked(as_kernel)
+    map: Callable = checked(check.function)
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
@@ -632,23 +605,16 @@ class Mapped(_One):
     def _of(self, k):
         return k
 
-    def _about(self, *samples):
-        return Mapped(self.kernel._about(*map(self.map, samples)), self.map)
 
-
-# %% [16] The rules as code
+# %% [17] The rules as code
 @dataclass(frozen=True)
 class Conjugated(_One):
     """The kernel f(x) k(x, y) f(y) (:prf:ref:`lem-conjugation`); the
     function f takes a whole sequence of points and returns as many
     numbers."""
 
-    kernel: Kernel
-    function: Callable
-
-    def __post_init__(self):
-        super().__post_init__()
-        check.function(self.function, "function")
+    kernel: Kernel = checked(as_kernel)
+    function: Callable = checked(check.function)
 
     def _prepare(self, X, name):
         X = as_sequence(X, name)
@@ -689,19 +655,15 @@ def normalised(kernel: Kernel) -> Kernel:
     return Conjugated(as_kernel(kernel), _InverseNorm(kernel))
 
 
-# %% [17] Polynomial kernels, and all their monomials
+# %% [18] Polynomial kernels, and all their monomials
 @dataclass(frozen=True)
 class Polynomial(_OfProduct):
     """The kernel (⟨x, y⟩ + c)^degree for degree >= 1 and c >= 0, which
     is homogeneous if c = 0 (:prf:ref:`lem-polynomial`)."""
 
-    degree: int
-    c: float = 1.0
-
-    def __post_init__(self):
-        vars(self).update(
-            degree=check.whole(self.degree, "degree", 1),
-            c=check.nonnegative(self.c, "c", ": it is no kernel if c < 0"))
+    degree: int = checked(partial(check.whole, least=1))
+    c: float = checked(partial(
+        check.nonnegative, why=": it is no kernel if c < 0"), default=1.0)
 
     def _of(self, z):
         return (z + self.c) ** self.degree
@@ -719,8 +681,6 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
         There are C(d + degree, degree) monomials if c > 0,
         C(d + degree - 1, degree) if c = 0.
 
-    Examples
-    --------
     The features of (xy + 1)² on the line are 1, √2 x and x²:
 
     >>> polynomial_features([3.0], 2) ** 2
@@ -742,18 +702,11 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     return check.finite(features, "degree")
 
 
-# %% [18] Volterra filters are linear
+# %% [19] Volterra filters are linear
 def lag_vectors(signal, memory: int) -> np.ndarray:
     """The last `memory` values at each time, newest first, as the rows of
     a (T - memory + 1, memory) array (:prf:ref:`prop-volterra`).
 
-    Parameters
-    ----------
-    signal : (T,) array
-    memory : int
-
-    Examples
-    --------
     >>> lag_vectors([1.0, 2.0, 3.0, 4.0], 2)
     array([[2., 1.],
            [3., 2.],
@@ -768,7 +721,7 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
     return windows[:, ::-1].copy()
 
 
-# %% [19] Taylor series
+# %% [20] Taylor series
 @dataclass(frozen=True)
 class Exponential(_OfProduct):
     """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
@@ -777,7 +730,7 @@ class Exponential(_OfProduct):
         return np.exp(z)
 
 
-# %% [20] Taylor series
+# %% [21] Taylor series
 def _terms(coefficients, radius, R):
     """The a_n that matter for |z| <= R."""
     if not callable(coefficients):
@@ -806,7 +759,7 @@ def _terms(coefficients, radius, R):
                      "needs more than 100 000 terms")
 
 
-# %% [21] Taylor series
+# %% [22] Taylor series
 @dataclass(frozen=True)
 class Taylor(_OfProduct):
     """The kernel Σ a_n ⟨x, y⟩^n with a_n >= 0 (:prf:ref:`thm-taylor`).
@@ -847,7 +800,7 @@ class Taylor(_OfProduct):
         return value
 
 
-# %% [22] The Gaussian kernel, and two of its feature maps
+# %% [23] The Gaussian kernel, and two of its feature maps
 def _squares(X, Y):
     if X.shape[1] <= 64:
         return cdist(X, Y, "sqeuclidean")
@@ -865,16 +818,9 @@ def _squares(X, Y):
 
 
 def squared_distances(X, Y=None) -> np.ndarray:
-    """The (n, m) matrix of ‖x_i - y_j‖², accurate also for points that
-    nearly coincide (:prf:ref:`thm-gaussian`).
-
-    Parameters
-    ----------
-    X, Y : (n, d) and (m, d) arrays
-        Without Y the points X once more.
-    """
-    X, Y, _ = _prepared(Linear(), X, Y)
-    return _squares(X, Y)
+    """The (n, m) matrix of ‖x_i - y_j‖², or of ‖x_i - x_j‖², accurate
+    also for points that nearly coincide (:prf:ref:`thm-gaussian`)."""
+    return _squares(*_prepared(Linear(), X, Y))
 
 
 @dataclass(frozen=True)
@@ -888,10 +834,7 @@ class Gaussian(_OnVectors):
            [0.135335, 1.      ]])
     """
 
-    sigma: float
-
-    def __post_init__(self):
-        vars(self).update(sigma=check.width(self.sigma, "sigma"))
+    sigma: float = checked(check.width)
 
     def _gram(self, X, Y):
         D = _squares(X, Y)
@@ -899,7 +842,7 @@ class Gaussian(_OnVectors):
         return np.exp(D, out=D)
 
 
-# %% [23] Features one can list, and a Poisson law
+# %% [24] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
     """Features of the Gaussian kernel up to a degree
     (:prf:ref:`thm-poisson`).
@@ -920,7 +863,7 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
         for n in range(degree + 1)])
 
 
-# %% [24] Features one can draw
+# %% [25] Features one can draw
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     """The (n, m) matrix of values Φ(x_i)(t_j) of the feature functions in
     L2 (:prf:ref:`prop-gaussian-l2`).
@@ -938,7 +881,7 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 
 
-# %% [25] More kernels on $\R^d$ from features
+# %% [26] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class Laplace(_OnVectors):
     """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
@@ -947,10 +890,7 @@ class Laplace(_OnVectors):
     absolute differences instead.
     """
 
-    sigma: float
-
-    def __post_init__(self):
-        vars(self).update(sigma=check.width(self.sigma, "sigma"))
+    sigma: float = checked(check.width)
 
     def _gram(self, X, Y):
         return np.exp(-np.sqrt(_squares(X, Y)) / self.sigma)
@@ -958,10 +898,7 @@ class Laplace(_OnVectors):
 
 @dataclass(frozen=True)
 class _ByCoordinate(_OnVectors):
-    width: float = 1.0
-
-    def __post_init__(self):
-        vars(self).update(width=check.width(self.width, "width"))
+    width: float = checked(check.width, default=1.0)
 
     def _gram(self, X, Y):
         K = np.ones((len(X), len(Y)))
@@ -978,22 +915,20 @@ class Sinc(_ByCoordinate):
         return np.sinc(t)
 
 
-# %% [26] More kernels on $\R^d$ from features
+# %% [27] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
     """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
     (:prf:ref:`prop-bspline`); the knots of the spline are at the distance
     `width`, and an even degree does not give a kernel."""
 
-    degree: int = 3
+    degree: int = checked(partial(check.whole, least=1), default=3)
 
     def __post_init__(self):
         super().__post_init__()
-        vars(self).update(degree=check.whole(self.degree, "degree", 1))
         if self.degree % 2 == 0:
             raise ValueError(f"degree must be odd, got {self.degree}: "
-                             "B-splines of even degree are not positive "
-                             "definite")
+                             "even B-splines are not positive definite")
 
     def _profile(self, t):
         from scipy.interpolate import BSpline as SplineBasis   # rare, slow
@@ -1004,56 +939,63 @@ class BSpline(_ByCoordinate):
         return np.nan_to_num(spline(t)) / spline(0.0)
 
 
-# %% [27] Gram matrices too large to store
+# %% [28] Gram matrices too large to store
 def reduce_tiles(visit: Callable, start: Callable, n: int,
                  m: int | None = None):
     """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
 
     Parameters
     ----------
-    visit : function of (total, rows, columns)
-        Adds, in place, what the tile with these two slices contributes.
+    visit : function of (total, i, j)
+        Adds to the total, in place, what the tile with the rows i and
+        the columns j contributes; i and j are slices.
     start : function
-        ``start()`` makes an empty total; every core gets its own.
+        ``start()`` makes an empty total, one for each run of tiles.
     n, m : int
-        Shape of the matrix. Without `m` the matrix is n × n and
-        symmetric: only tiles on and above the diagonal are visited,
-        and `visit` adds the mirrored tile too where rows != columns.
+        The shape of the matrix. ``m=None`` stands for a symmetric matrix,
+        n × n: there only tiles on and above the diagonal are visited, and
+        for i != j `visit` must add what the tile with the rows j and the
+        columns i, the transposed one, contributes too.
 
     Returns
     -------
-    The sum of the totals. An error in a tile, or Ctrl-C, ends it as soon
-    as every core has finished the tile at hand.
+    The sum of the totals, the same to the last bit on any number of
+    cores. An error in a tile, or Ctrl-C, ends it as soon as every core
+    has finished the tile at hand.
 
     Examples
     --------
-    >>> def visit(total, i, j):
-    ...     total[i] += j.stop - j.start
-    >>> reduce_tiles(visit, lambda: np.zeros(600), 600, 1000)[:3]
-    array([1000., 1000., 1000.])
+    >>> K = np.ones((600, 600))                    # symmetric
+    >>> def visit(sums, i, j):
+    ...     sums[i] += K[i, j].sum(axis=1)
+    ...     if i != j:
+    ...         sums[j] += K[i, j].sum(axis=0)     # = K[j, i].sum(axis=1)
+    >>> reduce_tiles(visit, lambda: np.zeros(600), 600)[:3]
+    array([600., 600., 600.])
     """
-    shape = n, n if m is None else m
-    if not (callable(visit) and callable(start)):
-        raise ValueError("visit and start must be functions")
+    symmetric, shape = m is None, (n, n if m is None else m)
+    check.function(visit, "visit")
+    check.function(start, "start")
     if not all(isinstance(size, Integral) and 0 < size < 2**31
                for size in shape):
         raise ValueError("n and m must be whole numbers of at least 1 and "
                          f"below 2**31, got {str(shape)[:60]}")
-    if max(shape) <= TILE:
-        total = start()
-        visit(total, slice(0, shape[0]), slice(0, shape[1]))
-        return total
     rows, columns = ([slice(a, min(a + TILE, size))
                       for a in range(0, size, TILE)] for size in shape)
-    workers = min(os.cpu_count() or 1, len(rows) * len(columns))
+    p, q = len(rows), len(columns)
+    tiles = p * (p + 1) // 2 if symmetric else p * q
+    # A run costs as much as a quarter of a tile, or as its total is large.
+    worth = tiles // (4 + np.size(start()) // TILE**2 * 4)
+    runs = min(max(worth, 4), tiles, 64)
+    ends = [tiles * run // runs for run in range(runs + 1)]
     stop = Event()
 
-    def work(worker):
-        tiles = ((i, j) for u, i in enumerate(rows)
-                 for j in (rows[u:] if m is None else columns))
+    def work(first, last):
         total = start()
+        row_by_row = ((i, j) for u, i in enumerate(rows)
+                      for j in columns[u if symmetric else 0:])
         try:
-            for i, j in islice(tiles, worker, None, workers):
+            for i, j in islice(row_by_row, first, last):
                 if stop.is_set():
                     break
                 visit(total, i, j)
@@ -1062,14 +1004,16 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
             raise
         return total
 
-    with ThreadPoolExecutor(workers) as pool:
+    if runs == 1:
+        return work(0, tiles)
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, runs)) as pool:
         try:
-            return sum(pool.map(work, range(workers)))
+            return reduce(operator.iadd, pool.map(work, ends, ends[1:]))
         finally:
             stop.set()                   # also if Ctrl-C ends the waiting
 
 
-# %% [28] Products with a Gram matrix
+# %% [29] Products with a Gram matrix
 def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """The product K(X, Y) W, a tile at a time (:prf:ref:`prop-tiles`).
 
@@ -1080,35 +1024,23 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
         With ``Y=None`` the symmetric matrix K(X), half computed.
     W : (m,) or (m, r) array
     """
-    X, Y, m = _prepared(as_kernel(kernel), X, Y)
+    X, Y = _prepared(as_kernel(kernel), X, Y)
     W = check.real_array(W, "W")
     if W.shape[:1] != (len(Y),):
         raise ValueError(f"W must have one row for each of {len(Y)} points,"
                          f" got shape {W.shape}")
-
-    def visit(total, i, j):
-        K = kernel._block(X[i], Y[j])
-        total[i] += K @ W[j]
-        if m is None and i != j:
-            total[j] += K.T @ W[i]
-
-    return reduce_tiles(visit, lambda: np.zeros((len(X), *W.shape[1:])),
-                        len(X), m)
+    return kernel._dot(X, Y, W)
 
 
-# %% [29] The sigmoid "kernel"
+# %% [30] The sigmoid "kernel"
 @dataclass(frozen=True)
 class Sigmoid(_OfProduct):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0
     (:prf:ref:`prop-sigmoid`)."""
 
-    a: float
-    c: float
+    a: float = checked(check.positive)
+    c: float = checked(check.number)
     positive_definite = False
-
-    def __post_init__(self):
-        vars(self).update(a=check.positive(self.a, "a"),
-                          c=check.number(self.c, "c"))
 
     def _of(self, z):
         return np.tanh(self.a * z + self.c)

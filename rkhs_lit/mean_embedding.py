@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0988c927bbf1dd21
+# Cells: 01122edabbfa876a
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -16,8 +16,8 @@ from scipy.linalg.lapack import dpotrf
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
-from rkhs_lit.kernels import (Gaussian, Kernel, is_positive_definite,
-                              reduce_tiles)
+from rkhs_lit.kernels import (Gaussian, Kernel, Linear, Mapped, Scaled,
+                              Sum, is_positive_definite, reduce_tiles)
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction, inner, norm
 
 
@@ -75,17 +75,6 @@ def _suited(mu, nu):
         raise ValueError(f"nu must be in dimension {d} for {mu.kernel} "
                          f"like mu, got dimension {e} for {nu.kernel}")
     return (nu, mu) if isinstance(mu, GaussianEmbedding) else (mu, nu)
-
-
-def _distinct(points):
-    """Whether no point occurs twice; True if they cannot be hashed."""
-    rows = points.tolist() if isinstance(points, np.ndarray) else points
-    try:
-        return len(points) == len({
-            tuple(x) if isinstance(x, (list, np.ndarray)) else x
-            for x in rows})
-    except TypeError:
-        return True
 
 
 # %% [5] Normal embeddings are data
@@ -192,13 +181,28 @@ def moved(Phi: Features, *others: Features) -> list[Features]:
     maps = [Phi, *others]
     if not all(isinstance(F, Features) for F in maps):
         raise ValueError("Phi and others must be Features")
-    k = Phi.kernel
-    if type(k)._about is Kernel._about:               # none is known
+    if not isinstance(Phi.kernel, (Linear, Scaled, Sum, Mapped)):
         return maps
-    near = k._about(*(F.points for F in maps))
-    if near == k:
+    near = _moved(Phi.kernel, [F.points for F in maps])
+    if near == Phi.kernel:
         return maps
     return [Features(near, F, F.name, F.kernel_name) for F in maps]
+
+
+def _moved(k, samples):
+    """A kernel with the features of k less one vector, if one is known
+    that the samples are near to."""
+    if isinstance(k, Scaled):
+        return k.c * _moved(k.kernel, samples)
+    if isinstance(k, Sum):
+        return _moved(k.first, samples) + _moved(k.second, samples)
+    if isinstance(k, Mapped):
+        return Mapped(_moved(k.kernel, [*map(k.map, samples)]), k.map)
+    if not isinstance(k, Linear):
+        return k
+    X = np.concatenate([*map(as_points, samples)])
+    c = np.sort(X, axis=0)[len(X) // 2]
+    return Mapped(k, lambda X: as_points(X) - c)
 
 
 def embedding_error(kernel: Kernel, X) -> float:
@@ -294,7 +298,7 @@ def is_characteristic(kernel: Kernel, X) -> Characteristic:
     (False, array([0.5, 0. , 0.5]), array([0., 1., 0.]))
     """
     Phi = Features(kernel, X)
-    if (n := Phi.n) < 2 or not _distinct(Phi.points):
+    if (n := Phi.n) < 2 or len(set(Phi.labels())) < n:
         raise ValueError("X must hold at least two points, all distinct")
     scale, Phi = Phi.unit()
     K, B = Phi.gram(), helmert(n)

@@ -125,6 +125,7 @@ GOOD = {
     "as_kernel": dict(kernel=k),
     "gaussian_bumps": dict(X=X, T=T, sigma=1.0),
     "gaussian_features": dict(X=X, sigma=1.0, degree=2),
+    "checked": dict(read=squares),
     "gram_dot": dict(kernel=k, X=T, Y=X, W=y),
     "is_positive_definite": dict(K=K),
     "lag_vectors": dict(signal=SIGNAL, memory=3),
@@ -345,6 +346,7 @@ ABSTRACT = {
     "Kernel": "what all kernels have in common",
     "PrecisionWarning": "a warning",
     "Record": "what all results have in common",
+    "Vectors": "what functions and operators have in common",
 }
 # Kernels on points that are not vectors -> such points.
 POINTS = {

@@ -8,6 +8,7 @@ import copy
 import inspect
 import pickle
 import re
+from dataclasses import Field
 
 import calls
 import numpy as np
@@ -70,8 +71,8 @@ def faults(name):
     for text in (repr(result), str(result)):
         if "np.float64(" in text:
             yield "print", text
-    if isinstance(result, np.ndarray):
-        return  # NumPy's own
+    if isinstance(result, (np.ndarray, Field)):
+        return  # NumPy's and Python's own
     try:
         yield from unlike(result, pickle.loads(pickle.dumps(result)))
     except (AttributeError, TypeError, pickle.PicklingError) as error:

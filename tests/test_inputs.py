@@ -239,7 +239,7 @@ KINDS = {
     "kernels": "kernels",
     "rkhs": "f g mu prior previous embedding_distance.nu embedding_inner.nu",
     "instance": "A B Phi Psi other pca",
-    "callable": "function.value reduce_tiles.start reduce_tiles.visit",
+    "callable": "function.value checked.read reduce_tiles.start reduce_tiles.visit",
     "function": "function features map basis coefficients Eigensystem.coefficients.f "
     "fourier_coefficients.f integral_operator.f ConditionalEmbedding.expectation.g "
     "KernelPosterior.expectation.g values_at.g Filtered.expectation.g Taylor:series.coefficients "
@@ -252,7 +252,7 @@ KINDS = {
     "document": "document text",
     "free": "less name kernel_name why wanted low high seen columns rows options size least "
     "ndim at_least infinite zero definite error vector.n certain.value frozen.array "
-    "plain_array.values same_columns.X same_columns.Y "
+    "plain_array.values same_columns.X same_columns.Y checked.default "
     "ridge_factor.kernel ridge_spectrum.kernel kernel_sum_rule.eps kernel_chain_rule.eps "
     "posterior_weights.G posterior_weights.w posterior_weights.phi unit_mass.w",
 }
@@ -273,6 +273,7 @@ ALLOWED = {
     "Taylor.radius inf": "the series converges everywhere",
     "Taylor:series.radius inf": "the series converges everywhere",
     "gram_dot.Y none": "the matrix K(X)",
+    "Features.joined.other array": "points are welcome too",
     "Polynomial.c large": "too large for the points: the error names the kernel",
     "ridge_factor.K lopsided": "its lower half is read",
     "ridge_spectrum.K lopsided": "its lower half is read",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from itertools import product as ordered
@@ -49,6 +50,7 @@ from rkhs_lit import (
     as_kernel,
     as_points,
     as_sequence,
+    checked,
     cross_covariance,
     embedding_error,
     gaussian_bumps,
@@ -67,6 +69,8 @@ from rkhs_lit import (
     squared_distances,
     substrings,
     words,
+    whole,
+    width,
 )
 
 EPS = np.finfo(float).eps
@@ -293,6 +297,22 @@ def test_symmetric_tiles_compute_half_of_the_matrix():
                             for j in range(i, 1024, 256)]
 
 
+@pytest.mark.parametrize("n, m", [(1500, None), (300, 4000), (4000, 300)])
+def test_sums_over_tiles_do_not_depend_on_the_number_of_cores(monkeypatch, n, m):
+    """prop-tiles: to the last bit, in any order in which cores finish."""
+    values = np.random.default_rng(0).normal(size=(n, m or n))
+
+    def visit(total, i, j):
+        time.sleep((i.start * 7 + j.start * 3) % 5 * 1e-4)
+        total[0] += values[i, j].sum()
+
+    sums = []
+    for cores in (1, 2, 7, None):
+        monkeypatch.setattr(module.os, "cpu_count", lambda: cores)
+        sums.append(reduce_tiles(visit, lambda: np.zeros(1), n, m)[0])
+    assert len(set(sums)) == 1
+
+
 def test_a_failure_in_a_tile_reaches_the_caller():
     """prop-tiles: threads do not swallow errors."""
     X = sample(600)
@@ -320,7 +340,7 @@ def test_no_block_larger_than_a_tile_is_evaluated(monkeypatch, call, entries):
 
     monkeypatch.setattr(Gaussian, "_gram", spy)
     call(Gaussian(1.0))
-    assert max(max(s) for s in sizes) <= module.TILE
+    assert max(a * b for a, b in sizes) <= module.TILE**2
     computed = sum(a * b for a, b in sizes)
     if entries == 600**2:      # three blocks of 256, 256 and 88 points
         diagonal = 2 * 256**2 + 88**2
@@ -1289,6 +1309,21 @@ def test_an_error_in_one_tile_ends_the_others(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         reduce_tiles(visit, lambda: 0, 256 * 20, 256 * 20)
     assert len(visited) < 40                       # of 400
+
+
+def test_a_parameter_is_read_by_its_check():
+    """def-numbers: bytes, whole floats and defaults."""
+    @dataclass(frozen=True)
+    class Bell(Kernel):
+        sigma: float = checked(width)
+        degree: int = checked(whole, default=2)
+
+    assert Bell(np.uint8(20)).sigma ** 2 == 400 and Bell(1, 3.0) == Bell(1.0, 3)
+    assert type(Bell(1, 3.0).degree) is int and Bell(1).degree == 2
+    with pytest.raises(ValueError, match="^sigma must be a positive number"):
+        Bell(-1.0)
+    with pytest.raises(ValueError, match="^read must be a function"):
+        checked(3)
 
 
 def test_what_is_no_kernel_is_refused_by_name():
