@@ -54,7 +54,7 @@ rkhs_lit.svm -- Support vector machines: the widest street between two classes
 
 rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     Characteristic, GaussianEmbedding, embedding_distance, embedding_error,
-    embedding_inner, is_characteristic, mean_embedding, moved
+    embedding_inner, is_characteristic, mean_embedding, moved, squared_norm
 
 rkhs_lit.mmd -- MMD: the distance between two distributions
     PermutationTest, median_heuristic, mmd2_biased, mmd2_unbiased, mmd_test,
@@ -238,6 +238,7 @@ from rkhs_lit.mean_embedding import (
     is_characteristic,
     mean_embedding,
     moved,
+    squared_norm,
 )
 from rkhs_lit.mercer import (
     Eigensystem,
@@ -490,6 +491,7 @@ __all__ = [
     "split_folds",
     "split_statistics",
     "squared_distances",
+    "squared_norm",
     "substrings",
     "svm",
     "tensor",

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9f17769d093c3346
+# Cells: 6a4b9876a0d5b465
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -193,6 +193,20 @@ def moved(Phi: Features, *others: Features) -> list[Features]:
         Features(near, F, F.name, F.kernel_name) for F in maps]
 
 
+def squared_norm(value, size: float, name: str = "kernel"):
+    """max(value, 0), for squared norms from terms of this size: a kernel
+    that is positive definite to eight digits makes none that is less than
+    -1e-8 times the size (:prf:ref:`prop-rounded-gram`).
+
+    >>> squared_norm([2.0, -1e-17], 1.0)
+    array([2., 0.])
+    """
+    if np.min(value) < -1e-8 * size:
+        raise ValueError(f"{name} must be positive definite, but a squared "
+                         "norm is negative")
+    return np.maximum(value, 0) if np.ndim(value) else max(value, 0.0)
+
+
 def embedding_error(kernel: Kernel, X) -> float:
     """Unbiased estimate of E‖μ̂ - μ‖², the mean squared error of
     ``mean_embedding(kernel, X)`` (:prf:ref:`prop-error-estimate`).
@@ -216,12 +230,8 @@ def embedding_error(kernel: Kernel, X) -> float:
         total += part if i == j else 2 * part
 
     total = float(reduce_tiles(visit, lambda: np.zeros(1), n)[0])
-    # total = n Σ |k_x|² - |Σ k_x|², and neither it nor |Σ k_x|² can be
-    # negative; 1e-8 allows for kernels computed to eight digits.
-    slack = 1e-8 * n**2 * k.max()
-    if not -slack <= total <= n * k.sum() + slack:
-        raise ValueError("kernel must be positive definite, but a sum of "
-                         "squares is negative")
+    # total = n Σ |k_x|² - |Σ k_x|², where neither side can be negative.
+    squared_norm([total, n * k.sum() - total], n**2 * k.max())
     return max(total, 0.0) / n**2 / (n - 1) * c
 
 
