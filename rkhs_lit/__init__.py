@@ -68,8 +68,8 @@ rkhs_lit.coco -- COCO: the two functions that covary most
     ConstrainedCovariance, coco, coco_test
 
 rkhs_lit.hsic -- HSIC: one number for dependence
-    FeatureSelection, GammaTest, Unmixing, balanced_labels, hsic, hsic_biased,
-    hsic_gamma_test, hsic_gaussian, hsic_null_moments, hsic_test,
+    FeatureSelection, GammaTest, Unmixing, balanced_labels, gamma_pvalue, hsic,
+    hsic_biased, hsic_gamma_test, hsic_gaussian, hsic_null_moments, hsic_test,
     hsic_unbiased, hsic_unmix, select_features, tile_sums
 
 rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
@@ -182,6 +182,7 @@ from rkhs_lit.hsic import (
     GammaTest,
     Unmixing,
     balanced_labels,
+    gamma_pvalue,
     hsic,
     hsic_biased,
     hsic_gamma_test,
@@ -406,6 +407,7 @@ __all__ = [
     "fourier_eigensystem",
     "frozen",
     "function",
+    "gamma_pvalue",
     "gaussian_bumps",
     "gaussian_derivative",
     "gaussian_features",

@@ -264,6 +264,7 @@ GOOD = {
     "balanced_labels": dict(y=LABELS),
     "hsic": PAIR,
     "hsic_biased": dict(K=K, L=L),
+    "gamma_pvalue": dict(statistic=2.0, mean=1.0, variance=0.5),
     "hsic_gamma_test": PAIR,
     "hsic_gaussian": dict(k=k, l=l, covariance=[[1.0, 0.5], [0.5, 1.0]], split=1),
     "hsic_null_moments": dict(K=K, L=L),

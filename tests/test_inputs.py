@@ -223,7 +223,7 @@ KINDS = {
     "classes": "balanced_labels.y",
     "gram": "K L Kx Ky Kz gram covariance P",
     "matrices": "derivatives",
-    "number": "statistic value Sigmoid.a Sigmoid.c",
+    "number": "statistic value Sigmoid.a Sigmoid.c gamma_pvalue.mean gamma_pvalue.variance",
     "positive": "sigma lam eps noise width period parameter radius C Matern.nu "
     "positive.value width.value",
     "nonnegative": "c mass slack nonnegative.value lanczos.zero",
