@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fc403b8af38ed204
+# Cells: 984eccdf95e62b97
 
 # %% [1] COCO: the two functions that covary most
 import math
@@ -15,9 +15,9 @@ from scipy.linalg import eigh, solve_triangular, svd, svdvals
 
 import rkhs_lit.conventions as check
 from rkhs_lit.bochner import pivoted_cholesky
-from rkhs_lit.cross_covariance import DENSE, cross_covariance, lanczos
+from rkhs_lit.cross_covariance import cross_covariance, lanczos
 from rkhs_lit.kernels import Kernel
-from rkhs_lit.mean_embedding import moved, squared_norm
+from rkhs_lit.mean_embedding import embedding_error, moved, squared_norm
 from rkhs_lit.mmd import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import RKHSFunction, as_function, paired
 from rkhs_lit.pca import centre
@@ -51,9 +51,10 @@ def _leading(F, G):
     """COCO from factors of the centred Gram matrices, and the singular
     vectors u and v (:prf:ref:`thm-coco-spectral`)."""
     zero = 4 * np.finfo(float).eps * np.linalg.norm(F) * np.linalg.norm(G)
-    if zero > 0:
-        U, s, Vt = svd(F.T @ G / len(F), full_matrices=False)
-    if zero == 0 or s[0] <= zero:
+    if zero == 0:
+        return 0.0, None, None
+    U, s, Vt = svd(F.T @ G / len(F), full_matrices=False)
+    if s[0] <= zero:
         return 0.0, None, None
     f = F @ U[:, 0]
     sign = np.sign(f[np.abs(f).argmax()])
@@ -98,31 +99,23 @@ def _some_unit(Phi):
 
 
 # %% [4] Fine print
-def _spread(Phi):
-    """The mean of ‖k_i - μ‖² over the points, or 0 for rounding."""
-    n = Phi.n
-    mean = Phi.dot(np.full(n, 1 / n)).mean()
-    spread = float(Phi.diag().mean() - mean)
-    squared_norm([mean, spread], 1.0, Phi.kernel_name)
-    return spread if spread > 4 * n * np.finfo(float).eps else 0.0
-
-
 def _by_lanczos(Phi, Psi):
     """COCO with f and g, without a Gram matrix."""
     (r, X), (s, Y) = _near(Phi), _near(Psi)
     C = cross_covariance(X.kernel, Y.kernel, X, Y)
-    v, w = _spread(C.Phi), _spread(C.Psi)
-    zero = 4 * np.finfo(float).eps * (v + w)       # as in _from_range
-    theta, b = lanczos(C, zero) if v > 0 and w > 0 else (0.0, None)
+    n, eps = X.n, np.finfo(float).eps              # mean of ‖k_i - μ‖²
+    v, w = ((n - 1) * embedding_error(F.kernel, F) for F in (X, Y))
+    zero = 4 * eps * (v + w)                       # as in _from_range
+    theta, b = lanczos(C, zero) if min(v, w) > 4 * n * eps else (0.0, None)
     if theta <= zero:
         return 0.0, None, None
     f = C(C.Psi @ b)                               # for ‖Ψb‖ = 1
     g = C.adjoint()(f)
     w, values = g.weights, C.Psi.sample(g)
-    f_norm, g_norm = math.sqrt(b @ values), math.sqrt(w @ values)
     sign = np.sign(w[np.abs(w).argmax()])          # n w = f - mean of f
-    return (g_norm / f_norm * r * s, Phi @ (sign * f.weights / (f_norm * r)),
-            Psi @ (sign * w / (g_norm * s)))
+    f_norm, g_norm = sign * np.sqrt([b @ values, w @ values])
+    return (g_norm / f_norm * r * s, Phi @ (f.weights / (f_norm * r)),
+            Psi @ (w / (g_norm * s)))
 
 
 # %% [5] Fine print
@@ -165,12 +158,15 @@ def _pivot_factor(Phi, tol, max_rank):
 
 
 # %% [6] COCO as a function
+DENSE = 300
+
+
 def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
          max_rank: int | None = None) -> ConstrainedCovariance:
     """Constrained covariance with both witnesses, the operator norm of
     ``cross_covariance(k, l, X, Y)`` (:prf:ref:`thm-coco-witnesses`).
 
-    Above a thousand points by Lanczos' method in O(n²) operations a step,
+    Above 300 points by Lanczos' method in O(n²) operations a step,
     without a stored Gram matrix (:prf:ref:`prop-lanczos`). A value that is
     lost in the rounding errors of the Gram matrices is returned as zero;
     then f and g are any functions of norm one, or zero if the kernel is

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b72f2bc2d4dc7044
+# Cells: cf953fe8cc06641e
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -288,8 +288,13 @@ def _by_matrices(K, L, orders):
     an entry above the diagonal stands for both of its kind."""
     K = 2 * np.triu(K) - np.diag(K.diagonal())
     parts = [(i, K[i:i + 64, i:].ravel()) for i in range(0, len(K), 64)]
-    return [sum(part @ L[order[i:i + 64]].take(order[i:], 1).ravel()
-                for i, part in parts) for order in orders]
+    B = len(orders)
+
+    def visit(T, rows, _):
+        T[rows] = [sum(part @ L[order[i:i + 64]].take(order[i:], 1).ravel()
+                       for i, part in parts) for order in orders[rows]]
+
+    return reduce_tiles(visit, lambda: np.zeros(B), B, 1)
 
 
 # %% [10] Fast permutations
@@ -340,7 +345,7 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
                       "of the kernels,")
 
     T, orders = [], np.arange(n)[None]        # first the pairs themselves
-    step = min(256, max(1, 2**19 // max(1, G.size)))
+    step = min(256, 1 + 2**19 // (1 + G.size)) if factors else 4 * TILE
     while len(T) <= B:
         if factors:
             V = F.T @ G[orders]                     # F' P_π G

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 6a4b9876a0d5b465
+# Cells: ba037fa42063a373
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -231,7 +231,8 @@ def embedding_error(kernel: Kernel, X) -> float:
 
     total = float(reduce_tiles(visit, lambda: np.zeros(1), n)[0])
     # total = n Σ |k_x|² - |Σ k_x|², where neither side can be negative.
-    squared_norm([total, n * k.sum() - total], n**2 * k.max())
+    squared_norm([total, n * k.sum() - total], n**2 * k.max(),
+                 Phi.kernel_name)
     return max(total, 0.0) / n**2 / (n - 1) * c
 
 
