@@ -54,7 +54,7 @@ rkhs_lit.svm -- Support vector machines: the widest street between two classes
 
 rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     Characteristic, GaussianEmbedding, embedding_distance, embedding_error,
-    embedding_inner, is_characteristic, mean_embedding, moved
+    embedding_inner, is_characteristic, mean_embedding, moved, squared_norm
 
 rkhs_lit.mmd -- MMD: the distance between two distributions
     PermutationTest, median_heuristic, mmd2_biased, mmd2_unbiased, mmd_test,
@@ -68,8 +68,8 @@ rkhs_lit.coco -- COCO: the two functions that covary most
     ConstrainedCovariance, coco, coco_test
 
 rkhs_lit.hsic -- HSIC: one number for dependence
-    FeatureSelection, GammaTest, Unmixing, balanced_labels, hsic, hsic_biased,
-    hsic_gamma_test, hsic_gaussian, hsic_null_moments, hsic_test,
+    FeatureSelection, GammaTest, Unmixing, balanced_labels, gamma_pvalue, hsic,
+    hsic_biased, hsic_gamma_test, hsic_gaussian, hsic_null_moments, hsic_test,
     hsic_unbiased, hsic_unmix, select_features, tile_sums
 
 rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
@@ -183,6 +183,7 @@ from rkhs_lit.hsic import (
     GammaTest,
     Unmixing,
     balanced_labels,
+    gamma_pvalue,
     hsic,
     hsic_biased,
     hsic_gamma_test,
@@ -240,6 +241,7 @@ from rkhs_lit.mean_embedding import (
     is_characteristic,
     mean_embedding,
     moved,
+    squared_norm,
 )
 from rkhs_lit.mercer import (
     Eigensystem,
@@ -409,6 +411,7 @@ __all__ = [
     "fourier_eigensystem",
     "frozen",
     "function",
+    "gamma_pvalue",
     "gaussian_bumps",
     "gaussian_derivative",
     "gaussian_features",
@@ -494,6 +497,7 @@ __all__ = [
     "split_folds",
     "split_statistics",
     "squared_distances",
+    "squared_norm",
     "substrings",
     "svm",
     "tensor",
