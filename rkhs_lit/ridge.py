@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 17b5dab345e0535b
+# Cells: 97102d324f1141ac
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular, solveh_banded
-from scipy.linalg.lapack import dormqr, dpocon, dposv, dpotrf, dsytrd
+from scipy.linalg import cho_solve, eigvalsh_tridiagonal, solve_triangular
+from scipy.linalg.lapack import (dormqr, dpocon, dposv, dpotrf, dptsv,
+                                 dsytrd)
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
@@ -67,15 +68,15 @@ def ridge_factor(K, lam: float, name: str = "lam",
     if K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be square, got shape {K.shape}")
     with np.errstate(over="ignore"):
-        size = float(np.abs(K).sum(axis=1).max())     # of eigenvalues
-    least = max(_EPS * size, check.TINY)
+        bound = float(np.abs(K).sum(axis=1).max())    # of all eigenvalues
+    least = max(_EPS * bound, check.TINY)
     lam = lam.item() if isinstance(lam, np.generic) else lam
-    if not (isinstance(lam, Real) and least <= lam <= check.MAX - size):
-        raise ValueError(f"{name} must be at least 2**-52 times {size:.6g}"
+    if not (isinstance(lam, Real) and least <= lam <= check.MAX - bound):
+        raise ValueError(f"{name} must be at least 2**-52 times {bound:.6g}"
                          ", positive and finite, or it is lost in rounding "
                          f"errors of {kernel} (the limit 0 is interpolate)")
 
-    lam, flaw = float(lam), 1e-8 * size
+    lam, flaw = float(lam), 1e-8 * bound
     for shift in [flaw, lam] if lam > flaw > 0 else [lam]:
         A = np.array(K, order="F")
         A.flat[::len(A) + 1] += shift
@@ -88,11 +89,25 @@ def ridge_factor(K, lam: float, name: str = "lam",
                              "positive definite: the Gram matrix K plus "
                              f"{lam:.3g} I is singular up to rounding")
 
-    mu = dpocon(L, size + lam, uplo="L")[0] * (size + lam)
-    if mu <= 64 * _EPS * size:
-        check.certain(mu, 64 * _EPS * size, "the least eigenvalue of the "
+    mu = dpocon(L, bound + lam, uplo="L")[0] * (bound + lam)
+    if mu <= 64 * _EPS * bound:
+        check.certain(mu, 64 * _EPS * bound, "the least eigenvalue of the "
                       f"Gram matrix plus {name} I")
     return L, True
+
+
+def _check_visible(least, K, lam, name="lams", kernel="kernel"):
+    """Refuse a λ that is lost beside K, and an eigenvalue below zero."""
+    with np.errstate(over="ignore"):
+        bound = check.finite(np.abs(K).sum(axis=1).max(), kernel)
+    if lam < _EPS * bound:
+        raise ValueError(f"{name} must be at least 2**-52 times {bound:.6g}"
+                         f", or it is lost in rounding errors of {kernel}")
+    if least < -1e-8 * bound:
+        raise ValueError(f"{kernel} must be positive definite, but its "
+                         f"Gram matrix K has the eigenvalue {least:.6g}")
+    check.certain(max(least, 0.0) + lam, 64 * _EPS * bound, "the least "
+                  f"eigenvalue of the Gram matrix plus {name} I")
 
 
 def ridge_spectrum(K, lam: float, name: str = "lam",
@@ -101,21 +116,11 @@ def ridge_spectrum(K, lam: float, name: str = "lam",
     is visible beside rounding (:prf:ref:`prop-ridge-rounding`); as in
     `ridge_factor`, but d_j > -1e-8 ‖K‖ counts as zero for any λ."""
     K, lam = check.real_array(K, "K", 2), check.positive(lam, name)
-    if K.shape[0] != K.shape[1]:
+    if len(K) != len(K.T):
         raise ValueError(f"K must be square, got shape {K.shape}")
-    with np.errstate(over="ignore"):
-        size = check.finite(np.abs(K).sum(axis=1).max(), kernel)
-    if lam < _EPS * size:
-        raise ValueError(f"{name} must be at least 2**-52 times {size:.6g}"
-                         f", or it is lost in rounding errors of {kernel}")
     d, U = np.linalg.eigh(K)
-    if d[0] < -1e-8 * size:
-        raise ValueError(f"{kernel} must be positive definite, but its "
-                         f"Gram matrix K has the eigenvalue {d[0]:.6g}")
-    d = np.maximum(d, 0.0)
-    check.certain(d[0] + lam, 64 * _EPS * size, "the least eigenvalue of "
-                  f"the Gram matrix plus {name} I")
-    return d, U
+    _check_visible(d[0], K, lam, name, kernel)
+    return np.maximum(d, 0.0), U
 
 
 # %% [4] Fine print
@@ -327,6 +332,10 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
 def _all_weights(K, y, lams):
     """The weights (K + λI)⁻¹ y, a column for each λ, by K = QTQ'."""
     A, d, e, tau, _ = dsytrd(K, lower=1, lwork=64 * len(K))
+    unit = np.abs(d).max() or 1.0            # T has the eigenvalues of K
+    least = unit * eigvalsh_tridiagonal(d / unit, e / unit, select="i",
+                                        select_range=(0, 0))[0]
+    _check_visible(least, K, lams.min())
 
     def turned(B, how):                      # Q'B ("T") or QB ("N")
         B = np.array(B, order="F")           # its first row stays
@@ -334,16 +343,18 @@ def _all_weights(K, y, lams):
                        64 * B.shape[1] + 4160)[0]
         return B
 
-    b, e = turned(y[:, None], "T"), np.append(e, 0.0)
-    W = [solveh_banded(np.array([d + lam, e]), b, lower=True,
-                       check_finite=False) for lam in lams]
-    return turned(np.hstack(W), "N")         # of (T + λI) w = Q'y
+    b, W = turned(y[:, None], "T"), np.empty((len(y), len(lams)))
+    for j, lam in enumerate(lams):           # (T + λI) w = Q'y
+        _, _, W[:, j:j + 1], failed = dptsv(d + lam, e, b)
+        if failed:
+            raise ValueError("lams must be larger: the Gram matrix plus "
+                             f"{lam:.3g} I is singular up to rounding")
+    return turned(W, "N")
 
 
 # %% [10] Choosing $\lambda$ and the width
 def _errors_again(K, y, lams, folds):
     """Sums of squared errors, one fit of all λ for each fold."""
-    ridge_factor(K, lams.min(), "lams")      # so blocks of K are safe, too
     total = np.zeros(len(lams))
     for F in folds:
         rest = np.setdiff1d(np.arange(len(y)), F)
