@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ce67c69927495047
+# Cells: 020d598b518c7c44
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -94,10 +94,12 @@ class KernelBayesFilter(check.Record):
             if other.n != Phi.n:
                 raise ValueError(f"{other.name} must be as many as states "
                                  f"({Phi.n}), got {other.n}")
-        whole = Phi if after is None else Phi.joined(Phi_next)
-        if whole.n < 2:
+        if after is not None:
+            whole = Phi.joined(Phi_next)
+        elif Phi.n < 2:
             raise ValueError("states must be a trajectory of at least two")
-        if after is None:
+        else:
+            whole = Phi
             Phi, Phi_next, Psi = Phi[:-1], Phi[1:], Psi[:-1]
 
         check.choice(self.method, "method", METHODS)
@@ -152,7 +154,7 @@ class KernelBayesFilter(check.Record):
         theta = None if previous is None else self.M @ self.phi.of(
             previous, "previous")
         W, notes = self._run(Features(self.l, ys, "ys", "l"), theta)
-        return Filtered(self.k, self.states, W, self.locate(W), notes)
+        return Filtered(self.k, self.states, W, self._estimates(W), notes)
 
     def _run(self, at_ys, theta):
         """The weights α⁺ after each observation, and how they were found
@@ -188,20 +190,21 @@ class KernelBayesFilter(check.Record):
         if W.shape[1] != self.Phi.n:
             raise ValueError("W must have a weight for each of "
                              f"{self.Phi.n} states, got shape {W.shape}")
+        return self._estimates(W)
+
+    def _estimates(self, W):
         best = np.argmax((W @ self.F) @ self.F.T, axis=1)
-        highest = self.Phi[best]
         if self.estimate == "state":
-            found = highest.points
-            return tuple(found) if isinstance(found, list) else found
+            return self.Phi[best].points
         if self.estimate == "mean":
-            U = np.array([*map(unit_mass, W)])
-            X = as_points(self.states, "states")
-            cancel = U.sum(axis=1) < np.abs(U).sum(axis=1) / 10
-            for j in np.flatnonzero(cancel):
-                U[j] = unit_mass(np.maximum(U[j], 0.0))
-            found = np.where(U.any(axis=1)[:, None], U @ X, X[best])
+            X, means = as_points(self.states, "states"), []
+            for j, u in zip(best, map(unit_mass, W)):
+                if u.sum() < np.abs(u).sum() / 10:         # they cancel
+                    u = unit_mass(np.maximum(u, 0.0))
+                means.append(u @ X if u.any() else X[j])
+            found = np.array(means)
         else:
-            found = modes(self.Phi, W, highest)[0]
+            found, _ = modes(self.Phi, W, self.Phi[best])
         return check.frozen(found[:, 0] if np.ndim(self.states) == 1
                             else found)
 
@@ -298,8 +301,7 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     Parameters
     ----------
     kernels : list of pairs (k, l)
-    states : (n + 1, d) or (n + 1,) array
-    observations : sequence of n + 1 points
+    states, observations : array and sequence of n + 1 points
     lams, epsilons : (q,) and (r,) arrays
     held_out : int
         How many of the last states are estimated and not trained on.
@@ -327,11 +329,10 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     for p, (k, l) in enumerate(kernels):
         trained = KernelBayesFilter(k, l, X[:cut], Y[:cut], lams[0],
                                     epsilons[0], **options)
-        for q, lam in enumerate(lams):
-            for r, eps in enumerate(epsilons):
-                found = trained.retune(lam, eps).filter(Y[cut:]).estimates
-                gaps = (np.asarray(found) - X[cut:]) / unit
-                errors[p, q, r] = np.sum(gaps**2) / len(gaps)
+        for q, r in np.ndindex(*errors.shape[1:]):
+            found = trained.retune(lams[q], epsilons[r]).filter(Y[cut:])
+            gaps = (np.asarray(found.estimates) - X[cut:]) / unit
+            errors[p, q, r] = np.sum(gaps**2) / len(gaps)
     p, q, r = map(int, np.unravel_index(errors.argmin(), errors.shape))
     chosen = KernelBayesFilter(*kernels[p], X, Y, lams[q], epsilons[r],
                                **options)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 72c85ad264ff0297
+# Cells: 20b886865ba085a9
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 from dataclasses import dataclass
@@ -231,7 +231,8 @@ def _certificate(f, loss, a, c, lam):
     error = np.finfo(float).eps * reach * (reach @ np.abs(alpha))
     s = a - c * values
     with np.errstate(over="ignore", invalid="ignore"):
-        gamma = np.clip(2 * lam * c * alpha, *loss._shape()[:2])
+        slopes = check.finite(2 * lam * c * alpha, "lam")
+        gamma = np.clip(slopes, *loss._shape()[:2])
         excess = norm(Phi @ (alpha - c * gamma / (2 * lam)))
         gap = lam * excess**2 + np.sum(np.maximum(
             _fenchel_young(loss, s - error, gamma),

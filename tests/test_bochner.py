@@ -1232,21 +1232,6 @@ def test_landmarks_without_features_are_named():
         nystrom_features(Linear(), np.zeros((3, 2)))
 
 
-@pytest.mark.parametrize("arguments, name", [
-    ((Sigmoid(1.0, 0.0), [0.0], [[1.0]]), "kernel"), ((Gaussian(1.0), ["a"], [[1.0]]), "landmarks"),
-    ((Gaussian(1.0), [0.0], [[0.0]]), "factor"), ((Gaussian(1.0), [0.0], np.eye(2)), "factor"),
-    ((Gaussian(1.0), [0.0, 1.0], np.ones((2, 2))), "factor"),
-])
-def test_bad_nystrom_record(arguments, name):
-    """thm-nystrom: the factor is triangular, with a positive diagonal."""
-    with pytest.raises(ValueError, match=rf"^{name} "):
-        NystromFeatures(*arguments)
-    phi = nystrom_features(Gaussian(1.0), [0.0, 1.0])
-    for bad in (["a"], sample(3, 2)):
-        with pytest.raises(ValueError, match="^X "):
-            phi(bad)
-
-
 def test_a_nystrom_record_does_not_change_with_its_input():
     """thm-nystrom: landmarks and factor are copies."""
     U = np.array([0.0, 1.0])
