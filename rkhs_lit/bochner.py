@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 937a771e1ad31318
+# Cells: 594b44e9ccb683fc
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -175,10 +175,7 @@ def spectral_sample(kernel: Kernel, n: int, *, dim: int,
     if _mass(kernel, dim) == 0:
         raise ValueError("kernel must not be zero: a zero kernel has no "
                          "frequencies")
-    if not np.isfinite(omega).all():
-        raise ValueError("kernel has a width so small that frequencies "
-                         "overflow")
-    return omega
+    return check.finite(omega, "kernel")
 
 
 # %% [5] Which form wins?
@@ -194,10 +191,7 @@ class FourierFeatures(check.Record):
     Parameters
     ----------
     frequencies, phases : (q, d) and (q,) arrays
-    n_features : int
-        D, from q to 2q.
-    mass : float
-        k(0).
+    n_features, mass : D, from q to 2q, and k(0)
     """
 
     frequencies: np.ndarray
@@ -301,14 +295,13 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     max_rank : int, optional
         Stop at this rank even if the error is larger; by default n.
     return_pivots : bool
+        Return also the r pivots.
 
     Returns
     -------
     F : (n, r) array
-        K - F F' is positive definite, and zero at the pivots.
-    pivots : (r,) array of int
-        Only with ``return_pivots=True``. ``F[pivots]`` is lower
-        triangular.
+        K - F F' is positive definite, and zero at the pivots P; F[P] is
+        lower triangular.
 
     Examples
     --------

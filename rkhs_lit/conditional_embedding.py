@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 48a874fd18acd703
+# Cells: da69a27e1fac2923
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -121,10 +121,7 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
 
     Parameters
     ----------
-    k, l : Kernel
-        Positive definite, on the points X and on the points Y.
-    X, Y : sequences of n points
-        The pairs (x_i, y_i).
+    k, l, X, Y : kernels, and sequences of n points on which they are
     lam : float
         λ > 0, added to the operator C_XX, so that nλ is added to the
         Gram matrix of X.
@@ -147,22 +144,12 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
 def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,
                             lams) -> np.ndarray:
     """Squared distances of l(y_i, ·) from the embedding at x_i that was
-    estimated without pair i (:prf:ref:`prop-ce-loo`).
+    estimated without pair i, in an (L, n) array (:prf:ref:`prop-ce-loo`).
 
-    Parameters
-    ----------
-    k, l, X, Y : as for `conditional_embedding`
-    lams : (L,) array
-        Numbers λ > 0 in any order.
+    Arguments as for `conditional_embedding`, with L numbers λ in any
+    order. The mean of a row is the criterion to minimise. The other
+    n - 1 pairs are fitted with the same nλ.
 
-    Returns
-    -------
-    (L, n) array
-        A row for each λ; its mean is the criterion to minimise. The
-        other n - 1 pairs are fitted with the same nλ.
-
-    Examples
-    --------
     Two points that the kernel cannot compare predict 0 for each other:
 
     >>> from rkhs_lit.kernels import Gaussian

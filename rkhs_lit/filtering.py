@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 020d598b518c7c44
+# Cells: 79033c526a303268
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -94,12 +94,10 @@ class KernelBayesFilter(check.Record):
             if other.n != Phi.n:
                 raise ValueError(f"{other.name} must be as many as states "
                                  f"({Phi.n}), got {other.n}")
-        if after is not None:
-            whole = Phi.joined(Phi_next)
-        elif Phi.n < 2:
+        whole = Phi if after is None else Phi.joined(Phi_next)
+        if whole.n < 2:
             raise ValueError("states must be a trajectory of at least two")
-        else:
-            whole = Phi
+        if after is None:
             Phi, Phi_next, Psi = Phi[:-1], Phi[1:], Psi[:-1]
 
         check.choice(self.method, "method", METHODS)
@@ -135,31 +133,29 @@ class KernelBayesFilter(check.Record):
         """The embedding of a state, from the embedding of its prior
         distribution and an observation y of it."""
         W, _ = self._run(one_point(self.l, y, "y", "l"),
-                         self.phi.of(prior, "prior"))
+                         theta=self.phi.of(prior, "prior"))
         return self.Phi @ W[0]
 
     def step(self, y, previous: RKHSFunction | GaussianEmbedding | None
              = None) -> RKHSFunction:
         """The embedding of a state, from an observation y of it and the
         embedding of the state before, if there was one."""
-        theta = None if previous is None else self.M @ self.phi.of(
-            previous, "previous")
-        W, _ = self._run(one_point(self.l, y, "y", "l"), theta)
+        W, _ = self._run(one_point(self.l, y, "y", "l"), previous)
         return self.Phi @ W[0]
 
     def filter(self, ys, previous: RKHSFunction | GaussianEmbedding | None
                = None) -> "Filtered":
         """The embeddings and estimates for a sequence of observations,
         the first of which follows on `previous`, if that is given."""
-        theta = None if previous is None else self.M @ self.phi.of(
-            previous, "previous")
-        W, notes = self._run(Features(self.l, ys, "ys", "l"), theta)
+        W, notes = self._run(Features(self.l, ys, "ys", "l"), previous)
         return Filtered(self.k, self.states, W, self._estimates(W), notes)
 
-    def _run(self, at_ys, theta):
+    def _run(self, at_ys, previous=None, theta=None):
         """The weights α⁺ after each observation, and how they were found
         (:prf:ref:`alg-kernel-filter`, its list from the end); θ⁻ are the
         coordinates of the first prediction, if there is one."""
+        if previous is not None:
+            theta = self.M @ self.phi.of(previous, "previous")
         F, gammas, W, notes = self.F, self.gamma(at_ys), [], []
         seen = np.abs(gammas).max(axis=1) > 1e-8 * np.sqrt(at_ys.diag())
         for gamma, visible in zip(gammas, seen):
@@ -228,12 +224,10 @@ class Filtered(check.Record):
 
     Attributes
     ----------
-    kernel, states : Kernel and sequence of n points
-        Of the recording.
+    kernel, states : Kernel and sequence of n points of the recording
     weights : (T, n) array
         In row t the weights of the embedding at time t.
-    estimates : (T, d) or (T,) array, or sequence of T states
-        A point for each embedding.
+    estimates : array or sequence of T points, one for each embedding
     notes : tuple of T strings
         How each embedding was found: "start", "posterior", or one of
         the resorts "prediction", "restart" and "training".
@@ -274,8 +268,7 @@ class FilterValidation(check.Record):
     kernels, lams, epsilons : p pairs (k, l), (q,) and (r,) arrays
     errors : (p, q, r) array
         The validation error for each pair of kernels, λ and ε.
-    best : tuple of three int
-        The place of the least error.
+    best : tuple of three int, the place of the least error
     """
 
     filter: KernelBayesFilter

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: dce6b579287cc3ad
+# Cells: ba85358c31695f51
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -128,11 +128,10 @@ class Eigensystem(check.Record):
     def coefficients(self, f: Callable) -> np.ndarray:
         """The integrals of f e_j over μ, an (r,) array.
 
-        For an `RKHSFunction` Σ w_i k(x_i, ·) of this kernel they are
-        λ_j Σ w_i e_j(x_i). Points of f far from the nodes need eigenvalues
-        below rounding: the norm then comes out too small; compare with
-        ``norm(f)``. For other functions the rule is used; its
-        errors ε are divided by √λ_j in a norm: leave out λ_j below ε.
+        For f = Σ w_i k(x_i, ·) they are λ_j Σ w_i e_j(x_i). If its points
+        are far from the nodes, they need eigenvalues below rounding, and
+        the norm comes out too small: compare with ``norm(f)``. For other
+        functions the rule is used; leave out λ_j below its errors.
         """
         if isinstance(f, RKHSFunction) and f.kernel == self.kernel:
             return self.eigenvalues * (f.weights @ self.functions(f.points))
@@ -161,27 +160,19 @@ def fourier_coefficients(f: Callable, degree: int, *,
     """Fourier coefficients of a periodic function, a complex array for
     l = -L, ..., L (:prf:ref:`def-fourier-coefficients`).
 
-    Those of modulus at most 4 ε times the largest value of f are set to
-    zero.
-
-    Parameters
-    ----------
-    f : function
-        Takes an array of points of [-period / 2, period / 2] and returns
-        as many numbers.
-    degree : int
-        L >= 0.
-    n_points : int, optional
-        More than 2 L equidistant points; by default the larger of 1024
-        and 8 L. Where f jumps, the error is of the order of 1 / n_points.
+    Here L is the degree, and f takes an array of points of the interval
+    [-period / 2, period / 2] and returns as many numbers. By default more
+    than 2 L equidistant points are used, the larger of 1024 and 8 L. Where
+    f jumps, the error is of the order of 1 / n_points. Coefficients of
+    modulus at most 4 ε times the largest value of f are set to zero.
     """
-    degree = check.whole(degree, "degree", 0)
+    L = check.whole(degree, "degree", 0)
     period = check.positive(period, "period")
-    n = max(1024, 8 * degree) if n_points is None else check.whole(
-        n_points, "n_points", 2 * degree + 1)
+    n = max(1024, 8 * L) if n_points is None else check.whole(
+        n_points, "n_points", 2 * L + 1)
     # One period around zero, in the order that the FFT wants.
     values = _values(f, period * ((np.arange(n) / n + 0.5) % 1 - 0.5))
-    c = np.fft.fft(values)[np.arange(-degree, degree + 1) % n] / n
+    c = np.fft.fft(values)[np.arange(-L, L + 1) % n] / n
     c[np.abs(c) <= 4 * np.finfo(float).eps * np.abs(values).max()] = 0
     return c
 
@@ -350,8 +341,7 @@ def eigensystem(kernel: Kernel, nodes, weights,
 
     Parameters
     ----------
-    kernel, nodes, weights
-        As in `integral_operator`.
+    kernel, nodes, weights : as in `integral_operator`
     n_components : int, optional
         By default all eigenvalues above rounding, n ε λ_1; asking for
         more is an error.

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 97102d324f1141ac
+# Cells: 99154d482c44711e
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -29,10 +29,7 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
 
     Parameters
     ----------
-    kernel : Kernel
-    X : sequence of n points
-        Of any kind, also repeated.
-    y : (n,) array
+    kernel, X, y : Kernel, sequence of n points of any kind, (n,) array
     lam : float
         The penalty λ > 0, not divided or multiplied by n: scikit-learn's
         ``KernelRidge(alpha=lam)``. One that is lost in the rounding
@@ -252,8 +249,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     ----------
     kernel, X, y : as for `ridge`
     lams : (L,) array
-        Penalties as for `ridge`, in any order. Beyond the decomposition
-        each takes O(n²) operations.
+        In any order; beyond the decomposition each takes O(n²) operations.
 
     Examples
     --------
@@ -296,12 +292,7 @@ def _left_out(y, U, c, folds, name="lams"):
 def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
     """Errors y_i - f(x_i) at the points of each fold, of the ridge fit f
     to all other points, without fitting again (:prf:ref:`thm-ridge-fold`).
-
-    Parameters
-    ----------
-    kernel, X, y, lam : as for `ridge`
-    folds : list of lists of indices
-        Every point is in one fold.
+    Arguments of `ridge`, and lists of indices that have every point once.
     """
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
     y, folds = check.vector(y, "y", Phi.n), _partition(folds, Phi.n)
@@ -352,7 +343,6 @@ def _all_weights(K, y, lams):
     return turned(W, "N")
 
 
-# %% [10] Choosing $\lambda$ and the width
 def _errors_again(K, y, lams, folds):
     """Sums of squared errors, one fit of all λ for each fold."""
     total = np.zeros(len(lams))
@@ -370,7 +360,7 @@ def _errors_at_once(K, y, lams, folds):
                      for lam in lams])
 
 
-# %% [11] Choosing $\lambda$ and the width
+# %% [10] Choosing $\lambda$ and the width
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation(check.Record):
     """What cross-validation found (:prf:ref:`alg-ridge-cv`).
@@ -379,12 +369,10 @@ class CrossValidation(check.Record):
 
     Attributes
     ----------
-    kernels : tuple of q kernels
-    lams : (L,) array
+    kernels, lams : tuple of q kernels, (L,) array
     errors : (q, L) array
-        The mean squared error at training points left out; for folds
-        of one size, the mean over folds of scikit-learn's
-        ``GridSearchCV``.
+        The mean squared error at training points left out; for folds of
+        one size, the mean over folds of scikit-learn's ``GridSearchCV``.
     kernel, lam, function : Kernel, float, RKHSFunction
         The chosen ones, and the fit of the whole training set with both.
     test_error : float or None
@@ -461,25 +449,17 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                            test_error, train, test, folds)
 
 
-# %% [12] The Bayesian view
+# %% [11] The Bayesian view
 def gp_posterior(kernel: Kernel, X, y, noise: float,
                  T) -> tuple[np.ndarray, np.ndarray]:
     """The mean and the covariance of a Gaussian process f at points T,
-    given noisy values at X (:prf:ref:`thm-gp-posterior`). The mean is
-    that of ``ridge(kernel, X, y, noise)``; for the covariance of new
-    observations add `noise` to the diagonal.
+    given noisy values at X (:prf:ref:`thm-gp-posterior`).
 
-    Parameters
-    ----------
-    kernel, X, y : as for `ridge`
-        The kernel is the covariance of the process.
-    noise : float
-        The *variance* of the noise, the λ of `ridge` and the ``alpha``
-        of scikit-learn's ``GaussianProcessRegressor``.
-    T : sequence of m points
+    The kernel is the covariance of the process, and `noise` the *variance*
+    of the noise: the λ of `ridge`, whose fit is the mean, and the ``alpha``
+    of scikit-learn's ``GaussianProcessRegressor``. For the covariance of
+    new observations add it to the diagonal.
 
-    Examples
-    --------
     >>> gp_posterior(Gaussian(1.0), [0.0], [2.0], 1.0, [0.0, 100.0])
     (array([1., 0.]), array([[0.5, 0. ],
            [0. , 1. ]]))
@@ -501,7 +481,7 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     return mean, covariance
 
 
-# %% [13] Choosing parameters by the evidence
+# %% [12] Choosing parameters by the evidence
 def gaussian_derivative(X, sigma: float) -> np.ndarray:
     """The derivative exp(-q/2) q / σ, q = ‖x_i - x_j‖² / σ², of the
     Gaussian Gram matrix with respect to its width, for
