@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 20b886865ba085a9
+# Cells: b6009dc931fef0a4
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 from dataclasses import dataclass
@@ -243,21 +243,18 @@ def _certificate(f, loss, a, c, lam):
 
 # %% [8] Fine print
 def _solver(Q, H):
-    """The map r -> (Q + H)⁻¹ r for a diagonal H >= 0."""
-    floor = 4 * len(H) * np.finfo(float).eps * Q.diagonal().max()
-    for h in np.sqrt(H), np.sqrt(np.maximum(H, floor)):
-        if h.min() == 0:
-            continue
-        M = Q / h[:, None]
-        M /= h
-        M[np.diag_indices(len(h))] += 1
-        try:
-            factor = cho_factor(M, lower=True, overwrite_a=True,
-                                check_finite=False)
-        except LinAlgError:
-            continue
-        return lambda r: cho_solve(factor, r / h, check_finite=False) / h
-    return np.zeros_like
+    """The map r -> (Q + H)⁻¹ r for a diagonal H >= 0, which is raised to
+    the rounding errors of Q."""
+    rounding = 4 * len(H) * np.finfo(float).eps * Q.diagonal().max()
+    h = np.sqrt(np.maximum(H, max(rounding, check.TINY)))
+    M = Q / h[:, None] / h
+    M[np.diag_indices(len(h))] += 1
+    try:
+        factor = cho_factor(M, lower=True, overwrite_a=True,
+                            check_finite=False)
+    except LinAlgError:
+        return np.zeros_like
+    return lambda r: cho_solve(factor, r / h, check_finite=False) / h
 
 
 def _dual_matrix(Phi, c, lam):
