@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0a9dd4d92b19f268
+# Cells: 7110a84b5abc0ac7
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -109,7 +109,7 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
 
     Parameters
     ----------
-    k, l, X, Y : kernels, and n effects X and causes Y on which they are
+    k, l, X, Y : kernels, and sequences of n effects and n causes for them
     prior : RKHSFunction or GaussianEmbedding
         The embedding in H_l of the new distribution of Y.
     lam : float
@@ -282,9 +282,12 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
     """Choose λ and ε of the kernel Bayes rule by cross-validation: λ by
     the first score, then ε by the second (:prf:ref:`prop-kbr-scores`).
 
-    Arguments as for `kernel_bayes_rule`, with lists of λ and ε; folds and
-    rng as for `cross_validate`. With the same lams and folds, risks of
-    both methods can be compared.
+    Parameters
+    ----------
+    k, l, X, Y, prior, method, tol : as for `kernel_bayes_rule`
+    lams, epsilons : lists of positive numbers
+        With the same lams and folds, risks of both methods compare.
+    folds, rng : as for `cross_validate`
     """
     Phi, Psi = paired(k, l, X, Y)
     lams = check.positives(lams, "lams")

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 594b44e9ccb683fc
+# Cells: f6f06bbb75af2ee6
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -295,13 +295,13 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     max_rank : int, optional
         Stop at this rank even if the error is larger; by default n.
     return_pivots : bool
-        Return also the r pivots.
 
     Returns
     -------
     F : (n, r) array
-        K - F F' is positive definite, and zero at the pivots P; F[P] is
-        lower triangular.
+        K - F F' is positive definite, and zero at the pivots.
+    pivots : (r,) array of int
+        With ``return_pivots=True``; ``F[pivots]`` is lower triangular.
 
     Examples
     --------

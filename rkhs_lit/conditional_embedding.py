@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: da69a27e1fac2923
+# Cells: 17f73171e9ceaffb
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -121,7 +121,7 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
 
     Parameters
     ----------
-    k, l, X, Y : kernels, and sequences of n points on which they are
+    k, l, X, Y : kernels, and the sequences of n points for them
     lam : float
         λ > 0, added to the operator C_XX, so that nλ is added to the
         Gram matrix of X.
@@ -146,10 +146,15 @@ def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,
     """Squared distances of l(y_i, ·) from the embedding at x_i that was
     estimated without pair i, in an (L, n) array (:prf:ref:`prop-ce-loo`).
 
-    Arguments as for `conditional_embedding`, with L numbers λ in any
-    order. The mean of a row is the criterion to minimise. The other
-    n - 1 pairs are fitted with the same nλ.
+    Parameters
+    ----------
+    k, l, X, Y : as for `conditional_embedding`
+    lams : (L,) array
+        In any order. The mean of the row of a λ is the criterion to
+        minimise. The other n - 1 pairs are fitted with the same nλ.
 
+    Examples
+    --------
     Two points that the kernel cannot compare predict 0 for each other:
 
     >>> from rkhs_lit.kernels import Gaussian

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b6009dc931fef0a4
+# Cells: d06a9de01b1769cb
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 from dataclasses import dataclass
@@ -276,23 +276,17 @@ def _dual_matrix(Phi, c, lam):
 def duality_gap(f: RKHSFunction, y, loss: Loss | str, lam: float) -> float:
     """A bound on how far f is from optimal (:prf:ref:`thm-risk-gap`).
 
-    With G the gap, P(f) - P(f*) <= G, and at every point t the optimum f*
-    differs from f by at most √(k(t, t) G / λ); the G may be halved if all
-    2 λ c_i α_i lie in the interval of the loss, as they do for the result
-    of `minimize_risk` (:prf:ref:`thm-risk-certificate`).
+    It is G = P(f) - D(γ), where γ_i is 2 λ c_i α_i moved into the interval
+    of the loss, with an allowance for the rounding errors of the values
+    of f. Then P(f) - P(f*) <= G, and at every point t the optimum f*
+    differs from f by at most √(k(t, t) G / λ); here G may be halved if no
+    number had to be moved, as for the result of `minimize_risk`
+    (:prf:ref:`thm-risk-certificate`).
 
     Parameters
     ----------
-    f : RKHSFunction
-        Any weights, at the points of the data.
-    y, loss, lam
-        As in `regularised_risk`, one y for each point of f.
-
-    Returns
-    -------
-    float
-        P(f) - D(γ), where γ_i is 2 λ c_i α_i moved into the interval,
-        and an allowance for the rounding errors of the values of f.
+    f : RKHSFunction, with any weights at the points of the data
+    y, loss, lam : as in `regularised_risk`
 
     Examples
     --------
@@ -315,9 +309,7 @@ def minimize_risk(kernel: Kernel, X, y, loss: Loss | str, lam: float, *,
 
     Parameters
     ----------
-    kernel : Kernel
-    X, y, loss, lam
-        As in `regularised_risk`; points may repeat.
+    kernel, X, y, loss, lam : as in `regularised_risk`; points may repeat
     tol : float
         The largest `duality_gap` allowed, relative to the risk. If it
         cannot be reached, a ValueError says so.

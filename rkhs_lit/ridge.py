@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 99154d482c44711e
+# Cells: 76589e3e60cae68e
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -292,7 +292,11 @@ def _left_out(y, U, c, folds, name="lams"):
 def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
     """Errors y_i - f(x_i) at the points of each fold, of the ridge fit f
     to all other points, without fitting again (:prf:ref:`thm-ridge-fold`).
-    Arguments of `ridge`, and lists of indices that have every point once.
+
+    Parameters
+    ----------
+    kernel, X, y, lam : as for `ridge`
+    folds : list of lists of indices, which have every point once
     """
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
     y, folds = check.vector(y, "y", Phi.n), _partition(folds, Phi.n)
@@ -453,13 +457,20 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
 def gp_posterior(kernel: Kernel, X, y, noise: float,
                  T) -> tuple[np.ndarray, np.ndarray]:
     """The mean and the covariance of a Gaussian process f at points T,
-    given noisy values at X (:prf:ref:`thm-gp-posterior`).
+    given noisy values at X (:prf:ref:`thm-gp-posterior`). The mean is
+    that of ``ridge(kernel, X, y, noise)``; for the covariance of new
+    observations add `noise` to the diagonal.
 
-    The kernel is the covariance of the process, and `noise` the *variance*
-    of the noise: the λ of `ridge`, whose fit is the mean, and the ``alpha``
-    of scikit-learn's ``GaussianProcessRegressor``. For the covariance of
-    new observations add it to the diagonal.
+    Parameters
+    ----------
+    kernel, X, y, T : as for `ridge`, and a sequence of m points
+        The kernel is the covariance of the process.
+    noise : float
+        The *variance* of the noise, the λ of `ridge` and the ``alpha``
+        of scikit-learn's ``GaussianProcessRegressor``.
 
+    Examples
+    --------
     >>> gp_posterior(Gaussian(1.0), [0.0], [2.0], 1.0, [0.0, 100.0])
     (array([1., 0.]), array([[0.5, 0. ],
            [0. , 1. ]]))
