@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ba85358c31695f51
+# Cells: 6e5b0c395a1d4ad2
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -160,11 +160,17 @@ def fourier_coefficients(f: Callable, degree: int, *,
     """Fourier coefficients of a periodic function, a complex array for
     l = -L, ..., L (:prf:ref:`def-fourier-coefficients`).
 
-    Here L is the degree, and f takes an array of points of the interval
-    [-period / 2, period / 2] and returns as many numbers. By default more
-    than 2 L equidistant points are used, the larger of 1024 and 8 L. Where
-    f jumps, the error is of the order of 1 / n_points. Coefficients of
-    modulus at most 4 ε times the largest value of f are set to zero.
+    Those of modulus at most 4 ε times the largest value of f are set to
+    zero.
+
+    Parameters
+    ----------
+    f : function
+        Of an array of points of [-period / 2, period / 2].
+    degree : int, the L >= 0
+    n_points : int, optional
+        More than 2 L equidistant points; by default the larger of 1024
+        and 8 L. Where f jumps, the error is of the order of 1 / n_points.
     """
     L = check.whole(degree, "degree", 0)
     period = check.positive(period, "period")

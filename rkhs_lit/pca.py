@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 6969a424f1163742
+# Cells: b59a09c685817eb6
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -443,12 +443,17 @@ def _arrived(status, wanted, max_steps, row=None):
 
 def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
             max_steps: int = 10_000) -> np.ndarray:
-    """Pre-images of the projections of the features of noisy points T on
-    principal components of a Gaussian kernel (:prf:ref:`alg-preimage`).
+    """Pre-images of the projections of features on principal components
+    (:prf:ref:`alg-preimage`).
 
-    Each point is also the start of its pre-image. A ValueError names a
-    row whose projection has none, as may be far from the data. Options as
-    in `preimage`.
+    Parameters
+    ----------
+    pca : PrincipalComponents, of a Gaussian kernel
+    T : (m, d) array
+        Noisy points, each of them also the start of its pre-image. A
+        ValueError names a row whose projection has none, as may be far
+        from the data.
+    tol, max_steps : as in `preimage`
     """
     if not isinstance(pca, PrincipalComponents):
         raise ValueError("pca must be PrincipalComponents, got "
