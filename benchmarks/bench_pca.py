@@ -33,9 +33,9 @@ def main():
     for d, sigma in ((2, 1.0), (10, 3.0)):
         X = rng.normal(size=(n, d))
         ours = best(lambda: kernel_pca(Gaussian(sigma), X, 10))
-        low = best(lambda: kernel_pca(Gaussian(sigma), X, 10, max_max_rank=200))
+        low = best(lambda: kernel_pca(Gaussian(sigma), X, 10, max_rank=200))
         exact = kernel_pca(Gaussian(sigma), X, 10).eigenvalues
-        approximate = kernel_pca(Gaussian(sigma), X, 10, max_max_rank=200).eigenvalues
+        approximate = kernel_pca(Gaussian(sigma), X, 10, max_rank=200).eigenvalues
         print(f"  d = {d:2}: ours {ours:5.2f} s, with 200 landmarks {low:5.2f} s "
               f"(eigenvalues differ by {max(1 - approximate / exact):.1e})")
         for solver, repeats in (("dense", 1), ("arpack", 3)):
