@@ -16,7 +16,7 @@ say = printf '\n==> %s\n'
 # Used as `command || $(fail) "what to do"`.
 fail = bash -c 'printf "\n*** %s\n" "$$1" >&2; exit 1' make
 
-.PHONY: help book test test-package test-notebooks test-oldest lab tangle untangle execute lint bench clean distclean
+.PHONY: help book coursework test test-package test-notebooks test-oldest lab tangle untangle execute lint bench clean distclean
 
 help:  ## this list
 	echo "make <target>, where <target> is one of"
@@ -45,6 +45,9 @@ book: $(ENVIRONMENT)  ## build the book and say where to open it
 	  || $(fail) "The book did not build: correct the warnings above."
 	touch _build/complete
 	$(say) "Open file://$(CURDIR)/_build/html/index.html"
+
+coursework: $(ENVIRONMENT)  ## write the student notebooks into _build/coursework
+	$(BIN)/python -m rkhs_course make $(CHAPTERS)
 
 # Two processes with one thread each are faster than one with two: most of
 # the matrices are small.
