@@ -37,7 +37,7 @@ book: $(ENVIRONMENT)  ## build the book and say where to open it
 	$(say) "Building the book"
 	# Sphinx reports a page's warnings only when it reads that page, so a
 	# build that did not end well must not be continued.
-	[ -e _build/complete ] || rm -rf _build
+	[ -e _build/complete ] || rm -rf _build/html _build/.doctrees
 	rm -f _build/complete
 	# The status goes to standard output, the warnings to standard error.
 	set -o pipefail; $(BIN)/jupyter-book build . -n -W --keep-going \

@@ -2,9 +2,9 @@
 
 In a notebook that ``python -m rkhs_course`` has written::
 
-    from rkhs_course import begin, check
-    begin("hsic", student="ada")
-    check("hsic_unbiased")
+    import rkhs_course
+    rkhs_course.begin("hsic", student="ada")
+    rkhs_course.check("hsic_unbiased")
 
 `begin` masks the functions that are tasks, so that nothing in this process holds
 their bodies, and `check` compares the student's function with the book's, in a

@@ -13,10 +13,12 @@ from pathlib import Path
 from rkhs_course.tasks import TASKS
 
 
+COMMANDS = "make", "grade", "tasks", "mark"
+
+
 def parser():
     found = argparse.ArgumentParser(
         prog="python -m rkhs_course", description=__doc__.splitlines()[0])
-    found.set_defaults(command="make", names=[], book=None, out="_build/coursework")
     commands = found.add_subparsers(dest="command", metavar="COMMAND")
     make = commands.add_parser("make", help="write the student notebooks")
     make.add_argument("names", nargs="*", metavar="CHAPTER")
@@ -42,6 +44,9 @@ def parser():
 
 
 def main(arguments=None):
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if not arguments or arguments[0] not in {*COMMANDS, "-h", "--help"}:
+        arguments = ["make", *arguments]
     options = parser().parse_args(arguments)
     book = Path(options.book or "book") if options.command != "tasks" else None
     if options.command == "tasks":

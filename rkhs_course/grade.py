@@ -190,7 +190,7 @@ def read_lines(pipe, process, seconds):
             return data, "its reply was too long"
 
 
-def ask(cells, tasks, seed, *, seconds, megabytes, hidden=()):
+def ask(cells, tasks, seed, *, seconds, cell_seconds, megabytes, hidden=()):
     """Run a submission; what `sorted_replies` says, and why it was stopped."""
     functions = list(dict.fromkeys(task.function for task in tasks))
     sources = masked_sources(functions)
@@ -205,7 +205,7 @@ def ask(cells, tasks, seed, *, seconds, megabytes, hidden=()):
     reader, writer = os.pipe()
     job = {"cells": cells, "masked": sources, "questions": asked, "pipe": writer,
            "mask": (here / "mask.py").read_text(encoding="utf-8"),
-           "path": [str(package.parent)], "output": OUTPUT, "seconds": seconds / 4,
+           "path": [str(package.parent)], "output": OUTPUT, "seconds": cell_seconds or seconds / 4,
            "hidden": hidden}
     with tempfile.TemporaryDirectory(prefix="rkhs-", ignore_cleanup_errors=True) as work:
         environment = environ(work)
@@ -251,9 +251,10 @@ def sorted_replies(data, tasks):
     return replies, errors, done
 
 
-def grade_text(student, text, *, names=None, seed="", seconds=120.0, megabytes=2048,
-               hidden=(), chapter=None):
-    """The rows of one submission, given as the text of a notebook."""
+def grade_text(student, text, *, names=None, seed="", seconds=120.0, cell_seconds=None,
+               megabytes=2048, hidden=(), chapter=None):
+    """The rows of one submission, given as the text of a notebook. A cell and an
+    answer may take a quarter of the time each, if no other limit is given."""
     import rkhs_lit  # noqa: F401  (its place is looked up in `ask`)
 
     names = names or {}
@@ -267,7 +268,8 @@ def grade_text(student, text, *, names=None, seed="", seconds=120.0, megabytes=2
         raise HandoutError(f"no chapter with tasks is called {chapter}")
     seed = f"{seed}/{student}"
     replies, errors, done, end = ask(cells, tasks, seed, seconds=seconds,
-                                     megabytes=megabytes, hidden=hidden)
+                                     cell_seconds=cell_seconds, megabytes=megabytes,
+                                     hidden=hidden)
     rows = []
     for task in tasks:
         some = replies[task.name]

@@ -177,14 +177,15 @@ def task_text(tasks, names):
 OPENING = """\
 **Coursework.** This is the chapter with {count} of its functions left for you to
 write: {functions}. Run the cells from the top. A cell that says *Task* tells you what
-to do, the cell `check(...)` below it compares your function with the book's on random
+to do, the cell `rkhs_course.check(...)` below it compares your function with the book's on random
 data, and the chapter's own checks try it once more. Put your name or number into the
 next cell: it decides which data you get."""
 
+# `check` and other short names belong to the chapters.
 BEGIN = """\
-from rkhs_course import begin, check
+import rkhs_course
 
-begin("{chapter}", student="")"""
+rkhs_course.begin("{chapter}", student="")"""
 
 
 def student_notebook(book, chapter, names):
@@ -214,7 +215,8 @@ def student_notebook(book, chapter, names):
             cell.metadata["rkhs_course"] = {"source": fingerprint(cell.source)}
         cells.append(cell)
         for task in after.get(cell.id, ()):
-            source = f'check("{task.name}",\n      "{names[task.label]}")'
+            source = (f'rkhs_course.check("{task.name}",\n'
+                      f'                  "{names[task.label]}")')
             check = nbformat.v4.new_code_cell(source, id=f"check-{task.name}"[:64])
             check.metadata.update(nbgrader(f"check-{task.name}", task.points))
             check.metadata["rkhs_course"] = {"source": fingerprint(source)}
