@@ -28,7 +28,7 @@ class Verdict:
         One paragraph.
     robust : bool or None
         Whether a NaN in any array is refused with a ValueError; None if that was not
-        asked.
+        asked, or if no argument is an array.
     """
 
     task: str
@@ -161,7 +161,7 @@ def verdict(name, seed, answers, statement=None, robust=False):
     answers = [*answers, *[{"error": "there was no answer"}] * len(asked)][: len(asked)]
     firm = [a for a, q in zip(answers, asked) if q["spoilt"]]
     refused = all(isinstance(a, dict) and a.get("kind") == "ValueError" for a in firm)
-    robust = robust and task.robust
+    robust = bool(firm)
     asked = [q["data"] for q in asked if not q["spoilt"]]
     answers = answers[: len(asked)]
     got = [numbers(answer) for answer in answers]

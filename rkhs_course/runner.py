@@ -21,15 +21,14 @@ import numpy as np
 LARGEST = 100_000                  # numbers in one reply
 
 
-def build(value, package):
+def build(value, find):
     """Data as Python objects: arrays, and kernels and functions of the package."""
     if isinstance(value, dict) and "array" in value:
         return np.array(value["array"], dtype=float).reshape(value["shape"])
     if isinstance(value, dict):
-        parts = [build(part, package) for part in value["args"]]
-        return getattr(package, value["make"])(*parts)
+        return find(value["make"])(*(build(part, find) for part in value["args"]))
     if isinstance(value, list):
-        return [build(part, package) for part in value]
+        return [build(part, find) for part in value]
     return value
 
 
@@ -37,7 +36,12 @@ def reply(ask, data, namespace, package=None):
     """The numbers that the expression has in the namespace, or the error."""
     try:
         package = package or importlib.import_module("rkhs_lit")
-        values = {name: build(value, package) for name, value in data.items()}
+
+        def find(name):                # a chapter makes classes of its own
+            own = namespace.get(name)
+            return own if isinstance(own, type) else getattr(package, name)
+
+        values = {name: build(value, find) for name, value in data.items()}
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             found = np.asarray(eval(ask, {**namespace, "np": np, **values}))
