@@ -52,8 +52,8 @@ def begin(chapter, student=""):
         raise ValueError(f"no chapter with tasks is called {chapter!r}")
     mask(*dict.fromkeys(task.function for task in tasks))
     _state["student"] = str(student)
-    total = sum(task.points for task in tasks)
-    print(f"{len(tasks)} tasks, {total} points: "
+    total, many = sum(task.points for task in tasks), "s" * (len(tasks) > 1)
+    print(f"{len(tasks)} task{many}, {total} points: "
           + ", ".join(task.name for task in tasks))
 
 

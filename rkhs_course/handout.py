@@ -170,7 +170,7 @@ def task_text(tasks, names):
         parts.append(
             f"**Task `{task.name}`** ({task.points} points). Write the body of "
             f"`{task.function}`, so that {names[task.label]} holds.{about}\n\n"
-            f"*Hint.* {task.hint}")
+            f"<details><summary>Hint</summary>\n\n{task.hint}\n\n</details>")
     return "\n\n".join(parts)
 
 

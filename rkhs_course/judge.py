@@ -148,9 +148,10 @@ def discrepancy(task, got, right):
     error = np.abs(got - right)
     i = np.unravel_index(error.argmax(), error.shape)
     place = f", at the index {tuple(map(int, i))}," if right.ndim else ""
-    share = error[i] / max(np.abs(right).max(), 1e-300)
+    share = 100 * error[i] / max(np.abs(right).max(), 1e-300)
+    share = f"{share:.2g}" if share < 10 else f"{share:.0f}"
     return (f"`{task.ask}`{place} is {got[i]:.6g} where {right[i]:.6g} is right, a "
-            f"discrepancy of {error[i]:.2g} ({100 * share:.2g} % of the largest value)")
+            f"discrepancy of {error[i]:.2g} ({share} % of the largest value)")
 
 
 def verdict(name, seed, answers, statement=None, robust=False):

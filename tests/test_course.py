@@ -316,7 +316,7 @@ def test_a_notebook_never_holds_the_answer_and_is_told_what_is_wrong(tmp_path):
                          env=environment, capture_output=True)
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
-    assert lines[0] == "1 tasks, 2 points: centre"
+    assert lines[0] == "1 task, 2 points: centre"
     assert lines[1:5] == ["NotImplementedError write me: centre has no body yet"] * 4
     assert lines[5] == "called 2"
     assert lines[6].startswith("AssertionError Lemma 8.1 (Centred Gram matrix) fails:")
