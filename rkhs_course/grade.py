@@ -39,6 +39,8 @@ from rkhs_course.tasks import TASKS, of_chapter
 LARGEST_FILE = 50_000_000              # bytes of a notebook
 LARGEST_REPLY = 20_000_000             # bytes through the pipe
 OUTPUT = 200_000                       # characters that a cell may print
+MOST_QUESTIONS = 50                    # of one task
+BESIDE = "tasks.csv", "timestamp.txt"  # what lies beside notebooks
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ class Row:
     passed: bool
     robust: bool | None
     message: str
+
+    def __post_init__(self):           # nothing that a terminal would obey
+        for field in ("student", "message"):
+            text = "".join(c if c.isprintable() else " " for c in getattr(self, field))
+            object.__setattr__(self, field, text)
 
 
 class Unreadable(Exception):
@@ -104,6 +111,7 @@ def chapter_of(metadata, cells):
 JAIL = r"""
 set -e
 mount -t proc proc /proc 2>/dev/null || true
+mount -t tmpfs -o size=1m none /dev/shm 2>/dev/null || true
 for place in "$@"; do
   if [ -d "$place" ]; then mount -t tmpfs -o size=4k,mode=555 none "$place"
   elif [ -e "$place" ]; then mount --bind /dev/null "$place"; fi
@@ -120,6 +128,17 @@ UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "--net", "--pid", 
            "--kill-child", "--", "sh", "-c", JAIL, "sh"]
 
 
+PROBE = """
+import os, sys
+open("x", "w").close()
+try:
+    open(os.path.join({1!r}, "y"), "w").close()
+except OSError:
+    sys.exit(bool(os.listdir({0!r})))
+sys.exit(2)
+"""
+
+
 @functools.cache
 def jailed():
     """Whether this machine lets us make namespaces as we need them."""
@@ -130,9 +149,8 @@ def jailed():
         other.mkdir()
         (other / "secret").touch()
         (work := Path(place, "work")).mkdir()
-        probe = "import os, sys; open('x', 'w').close(); sys.exit(bool(os.listdir('{}')))"
         runner = Path(place, "probe.py")
-        runner.write_text(probe.format(other), encoding="utf-8")
+        runner.write_text(PROBE.format(str(other), str(place)), encoding="utf-8")
         environment = {**environ(work), "RUNNER": str(runner)}
         try:
             run = subprocess.run([*UNSHARE, str(other)], env=environment, timeout=20,
@@ -160,7 +178,10 @@ def limits(seconds, megabytes):
         def at_most(kind, value):
             hard = resource.getrlimit(kind)[1]
             value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(kind, (value, value))
+            try:
+                resource.setrlimit(kind, (value, value))
+            except (OSError, ValueError):            # not on this system
+                pass
 
         at_most(resource.RLIMIT_AS, megabytes * 2**20)
         at_most(resource.RLIMIT_CPU, int(seconds) + 5)
@@ -207,21 +228,19 @@ def ask(cells, tasks, seed, *, seconds, cell_seconds, megabytes, hidden=()):
            "mask": (here / "mask.py").read_text(encoding="utf-8"),
            "path": [str(package.parent)], "output": OUTPUT, "seconds": cell_seconds or seconds / 4,
            "hidden": hidden}
-    with tempfile.TemporaryDirectory(prefix="rkhs-", ignore_cleanup_errors=True) as work:
+    with (tempfile.TemporaryFile() as job_file,
+          tempfile.TemporaryDirectory(prefix="rkhs-", ignore_cleanup_errors=True) as work):
+        job_file.write(json.dumps(job).encode())
+        job_file.seek(0)
         environment = environ(work)
         command = ([*UNSHARE, *hidden] if jailed() else
                    [sys.executable, "-I", environment["RUNNER"]])
         process = subprocess.Popen(
-            command, cwd=work, env=environment, stdin=subprocess.PIPE,
+            command, cwd=work, env=environment, stdin=job_file,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[writer],
             start_new_session=True, preexec_fn=limits(seconds, megabytes))
         os.close(writer)
         try:
-            try:
-                process.stdin.write(json.dumps(job).encode())
-                process.stdin.close()
-            except OSError:
-                pass
             data, end = read_lines(reader, process, seconds)
         finally:
             os.close(reader)
@@ -244,9 +263,11 @@ def sorted_replies(data, tasks):
             if "errors" in line:
                 errors = {int(k): str(v)[:300] for k, v in line["errors"].items()}
             elif "task" in line and isinstance(line["reply"], dict):
-                replies[line["task"]].setdefault(int(line["number"]), line["reply"])
+                if 0 <= (number := int(line["number"])) < MOST_QUESTIONS:
+                    replies[line["task"]].setdefault(number, line["reply"])
             done = bool(done or line.get("done") is True)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError,
+                RecursionError):
             continue
     return replies, errors, done
 
@@ -273,7 +294,7 @@ def grade_text(student, text, *, names=None, seed="", seconds=120.0, cell_second
     rows = []
     for task in tasks:
         some = replies[task.name]
-        answers = [some.get(i) for i in range(max(some, default=-1) + 1)]
+        answers = [some.get(i) for i in range(MOST_QUESTIONS if some else 0)]
         found = verdict(task.name, seed, answers, names.get(task.label), robust=True)
         message = found.message
         if not answers and not done:
@@ -281,20 +302,23 @@ def grade_text(student, text, *, names=None, seed="", seconds=120.0, cell_second
                           "small?)" if done is None else
                           "its process ended before this question")
             message = f"There is no answer: {why}."
-        if not found.passed and (broken := _broken_cell(cells, errors, task)):
-            message += f" The cell that defines it failed: {broken}."
+        if not found.passed:
+            message += broken_cells(cells, errors, task)
         rows.append(Row(student, task.name, task.points * found.passed, task.points,
                         found.passed, found.robust, message))
     return rows
 
 
-def _broken_cell(cells, errors, task):
+def broken_cells(cells, errors, task):
+    """What to say of cells that failed: of the one that defines the function, or if
+    no cell defines it, of the first."""
     name = task.function.partition(".")[0]
-    for cell in cells:
-        if cell["number"] in errors and re.search(
-                rf"^(?:def|class) {name}\b", cell["source"], re.M):
-            return errors[cell["number"]]
-    return None
+    defining = [cell["number"] for cell in cells if re.search(
+        rf"^(?:def|class) {name}\b", cell["source"], re.M)]
+    if not defining:
+        defining = sorted(errors)[:1]
+    failed = [f" Cell {n} failed: {errors[n]}." for n in defining if n in errors]
+    return "".join(failed)
 
 
 def submissions(paths):
@@ -304,7 +328,8 @@ def submissions(paths):
         if path.is_dir():
             for file in sorted(p for p in path.rglob("*") if p.is_file()):
                 parts = file.relative_to(path).parts
-                if any(part.startswith(".") for part in parts):
+                if any(part.startswith(".") for part in parts) or (
+                        file.suffix == ".mplstyle" or file.name in BESIDE):
                     continue
                 yield (parts[0] if len(parts) > 1 else file.stem), file
         else:

@@ -78,7 +78,7 @@ def numbers(answer):
         return None
     try:
         return np.array(answer["values"], dtype=float).reshape(answer["shape"])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

@@ -431,15 +431,25 @@ def test_a_hostile_notebook_harms_nobody_and_keeps_its_points(
     assert other.read_text("utf-8") == "not a notebook" and not elsewhere.exists()
 
 
-FORGER = '''
+FORGER = r'''
 import os
 line = b'{"task": "hsic_biased", "number": %d, "reply": {"shape": [], "values": [1]}}'
+fds = []
 for number in range(9):
     for fd in range(3, 64):
         try:
-            os.write(fd, line % number + b"\\nnonsense\\n[]\\n" + b'{"task": 3}\\n')
+            os.write(fd, line % number + b"\nnonsense\n[]\n" + b'{"task": 3}\n')
+            fds.append(fd)
         except OSError:
             pass
+for worse in (b'{"task": "hsic_unbiased", "number": 1e99, "reply": {}}',
+              b'{"task": "hsic_unbiased", "number": 999999999, "reply": {}}',
+              b'{"task": "hsic_unbiased", "number": 0, "reply": {"shape": [],'
+              b' "values": [1' + b"0" * 400 + b']}}',
+              b'{"task": "hsic_null_moments", "number": 0, "reply":'
+              b' {"error": "\u001b[2J gone"}}', b"[" * 9999):
+    for fd in set(fds):
+        os.write(fd, worse + b"\n")
 os._exit(0)
 '''
 STUBBORN = """
@@ -458,7 +468,10 @@ def test_forged_replies_and_sudden_ends_give_no_points():
     rows = grade.grade_text("eve", notebook(FORGER, chapter="hsic"), seconds=30)
     assert sum(row.points for row in rows) == 0
     assert "is 1 where" in rows[0].message
-    assert "process ended before this question" in rows[1].message
+    assert "the answer cannot be read" in rows[1].message
+    assert " [2J gone" in rows[2].message and rows[2].message.isprintable()
+    rows = grade.grade_text("eve", notebook("import os\nos._exit(0)", chapter="pca"))
+    assert "process ended before this question" in rows[0].message
 
 
 def test_a_notebook_that_cannot_be_stopped_from_within_is_stopped():
