@@ -20,7 +20,7 @@ import json
 import subprocess
 import sys
 
-from rkhs_course.mask import MaskedPackage, masked_sources
+from rkhs_course.masking import MaskedPackage, masked_sources
 from rkhs_course.runner import reply
 
 __all__ = ["begin", "check", "mask"]

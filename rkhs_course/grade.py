@@ -33,7 +33,7 @@ from pathlib import Path
 
 from rkhs_course.handout import HandoutError, fingerprint, statements
 from rkhs_course.judge import questions, verdict
-from rkhs_course.mask import masked_sources
+from rkhs_course.masking import masked_sources
 from rkhs_course.tasks import TASKS, of_chapter
 
 LARGEST_FILE = 50_000_000              # bytes of a notebook
@@ -225,7 +225,7 @@ def ask(cells, tasks, seed, *, seconds, cell_seconds, megabytes, hidden=()):
         for path in package.glob(pattern))])]
     reader, writer = os.pipe()
     job = {"cells": cells, "masked": sources, "questions": asked, "pipe": writer,
-           "mask": (here / "mask.py").read_text(encoding="utf-8"),
+           "mask": (here / "masking.py").read_text(encoding="utf-8"),
            "path": [str(package.parent)], "output": OUTPUT, "seconds": cell_seconds or seconds / 4,
            "hidden": hidden}
     with (tempfile.TemporaryFile() as job_file,

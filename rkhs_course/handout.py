@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 
-from rkhs_course.mask import find, stub
+from rkhs_course.masking import find, stub
 from rkhs_course.tasks import TASKS, of_chapter
 
 TAG = "task"

@@ -24,7 +24,7 @@ import pytest
 import rkhs_lit
 from rkhs_course import grade, handout, judge
 from rkhs_course.__main__ import main
-from rkhs_course.mask import find, masked_sources, stub
+from rkhs_course.masking import find, masked_sources, stub
 from rkhs_course.mistakes import MISTAKES
 from rkhs_course.runner import reply
 from rkhs_course.tasks import BY_NAME, TASKS, draws, encode, of_chapter
