@@ -454,6 +454,8 @@ MISTAKES = {
     },
     "hsic_unbiased": {
         "this is the biased estimate": r.hsic_biased,
+        "this is the biased estimate with (n-1)² for n², which does not remove the bias":
+            lambda K, L: r.hsic_biased(K, L) * len(K) ** 2 / (len(K) - 1) ** 2,
         "the diagonals of K and L were not removed": _unbiased,
         "the diagonals were removed, but the factors are those of the biased "
         "estimate (1/n² and so on)": lambda K, L: _biased(_off(K), _off(L)),

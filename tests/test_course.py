@@ -414,7 +414,8 @@ def test_a_hostile_notebook_harms_nobody_and_keeps_its_points(
         tricks = TRICKS.format(other=str(other), elsewhere=str(elsewhere),
                                port=server.getsockname()[1],
                                module=str(Path(rkhs_lit.__file__).parent / "hsic.py"))
-        count = "def hsic_biased(K, L):\n    return float(len(breaches))"
+        count = ("def hsic_biased(K, L):\n    return float(len(breaches))\n\n"
+                 "def hsic_null_moments(K, L):\n    while True:\n        pass")
         (folder / "mallory.ipynb").write_text(notebook(
             IMPORTS, answer("hsic_unbiased"), tricks, count, *CELLS, chapter="hsic"),
             encoding="utf-8")
@@ -426,7 +427,7 @@ def test_a_hostile_notebook_harms_nobody_and_keeps_its_points(
     assert by_task["hsic_unbiased"].points == 4, by_task["hsic_unbiased"].message
     assert "is 0 where" in by_task["hsic_biased"].message
     assert "Theorem" in by_task["hsic_biased"].message
-    assert "is not defined" in by_task["hsic_null_moments"].message
+    assert "Timeout: took more than 2 s" in by_task["hsic_null_moments"].message
     assert rows[-1].student == "zoe" and "not a notebook" in rows[-1].message
     assert other.read_text("utf-8") == "not a notebook" and not elsewhere.exists()
 
