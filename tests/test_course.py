@@ -432,6 +432,45 @@ def test_a_hostile_notebook_harms_nobody_and_keeps_its_points(
     assert other.read_text("utf-8") == "not a notebook" and not elsewhere.exists()
 
 
+ALONE = """
+import os, shutil, socket, subprocess, sys
+attempts = [
+    lambda: os.listdir({other!r})[0],
+    lambda: open({elsewhere!r}, "w"),
+    lambda: socket.create_connection(("127.0.0.1", {port}), timeout=2),
+    lambda: subprocess.run(["umount", {other!r}], check=True, stderr=-3),
+    lambda: subprocess.run(["unshare", "-rm", "umount", {other!r}], check=True,
+                           stderr=-3),
+    lambda: os.listdir("/proc/{parent}"),
+]
+breaches = 0
+for i, attempt in enumerate(attempts):
+    try:
+        attempt()
+    except Exception:
+        continue
+    breaches |= 1 << i
+open("mine", "w").close()
+sys.exit(breaches)
+"""
+
+
+def test_the_namespaces_hold_without_the_fence(tmp_path):
+    """Against programs that are not Python, too."""
+    if not grade.jailed():
+        pytest.skip("this machine permits no namespaces")
+    (other := tmp_path / "other").mkdir()
+    (other / "secret").touch()
+    (work := tmp_path / "work").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (tmp_path / "alone.py").write_text(ALONE.format(
+            other=str(other), elsewhere=str(tmp_path / "x"), parent=os.getpid(),
+            port=server.getsockname()[1]), encoding="utf-8")
+        environment = {**grade.environ(work), "RUNNER": str(tmp_path / "alone.py")}
+        run = subprocess.run([*grade.UNSHARE, str(other)], env=environment)
+    assert run.returncode == 0 and not (tmp_path / "x").exists()
+
+
 FORGER = r'''
 import os
 line = b'{"task": "hsic_biased", "number": %d, "reply": {"shape": [], "values": [1]}}'
