@@ -190,8 +190,12 @@ def _rff_data(rng):
 
 
 def _cholesky_data(rng):
+    # Two points with the largest k(x, x) that are close to each other: once one is a
+    # pivot, the other is no good one.
     X = points(rng, 7)
-    # A kernel with different k(x, x), so that the choice of pivots matters.
+    i = int(np.linalg.norm(X, axis=1).argmax())
+    X[i] *= 1.5
+    X = rng.permutation(np.vstack([X, 0.97 * X[i]]))
     return dict(k=Make("Polynomial", 3, float(rng.uniform(0.5, 1.5))), X=X,
                 r=int(rng.integers(2, 5)))
 
