@@ -293,6 +293,7 @@ def _filter_data(rng):
                 lam=float(rng.uniform(0.02, 0.1)), f=f, T=points(rng, 4))
 
 
+FRACTIONS = "Asked with floats; the chapter's own cells want fractions kept exact as well."
 TASKS = [
     Task("as_points", "conventions", "as_points", "def-points", 2,
          "[*as_points(X).shape, *as_points(X)[:, 0], *as_points(Z).shape,"
@@ -419,15 +420,15 @@ TASKS = [
     Task("hsic_biased", "hsic", "hsic_biased", "thm-hsic-biased", 3,
          "hsic_biased(K, L)", lambda rng: grams(rng, "K", "L"),
          "The last line of the proof divides tr(KHLH) by n²; or take the three sums at "
-         "its beginning."),
+         "its beginning.", FRACTIONS),
     Task("hsic_unbiased", "hsic", "hsic_unbiased", "thm-hsic-unbiased", 4,
          "hsic_unbiased(K, L)", lambda rng: grams(rng, "K", "L"),
          "S, T and U are sums without the diagonals. The proof brings them to the "
-         "denominator n(n-1)(n-2)(n-3) and collects their factors."),
+         "denominator n(n-1)(n-2)(n-3) and collects their factors.", FRACTIONS),
     Task("hsic_null_moments", "hsic", "hsic_null_moments", "thm-hsic-null-moments", 5,
          "hsic_null_moments(K, L)", _null_data,
          "For n = 5 there are 120 permutations: the definition of T_π at the beginning "
-         "is enough. For large n follow the patterns of the proof."),
+         "is enough. For large n follow the patterns of the proof.", FRACTIONS),
     Task("conditional_hsic", "conditional_independence", "conditional_hsic",
          "thm-conditional-gram", 4, "conditional_hsic(Kx, Ky, Kz, lam)",
          _conditional_data,
