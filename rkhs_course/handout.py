@@ -179,7 +179,13 @@ OPENING = """\
 write: {functions}. Run the cells from the top. A cell that says *Task* tells you what
 to do, the cell `rkhs_course.check(...)` below it compares your function with the book's on random
 data, and the chapter's own checks try it once more. Put your name or number into the
-next cell: it decides which data you get."""
+next cell: it decides which data you get.
+
+Points are for the mathematics: a few lines of NumPy can earn them. Some of the
+chapter's own cells ask for more than the task does (singular Gram matrices, points
+that are no vectors, every attribute of a result). Such a cell may fail with a short
+answer, and that costs no points. It is an invitation to read the documentation of the
+function again."""
 
 # `check` and other short names belong to the chapters.
 BEGIN = """\

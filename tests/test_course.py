@@ -380,6 +380,8 @@ attempt("start a program", lambda: subprocess.run(["true"], check=True))
 attempt("stop the grader", lambda: os.kill(os.getppid(), 9))
 attempt("read the answer", lambda: "value" in open({module!r}).read() or 1 / 0)
 attempt("import the mistakes", lambda: __import__("rkhs_course.mistakes"))
+attempt("take much memory", lambda: np.empty(3 * 10**9, dtype=np.int8))
+attempt("print without end", lambda: [print("x" * 1000) for _ in range(10**4)])
 attempt("see the environment", lambda: os.environ["RKHS_SECRET"])
 open("mine.txt", "w").write("allowed")
 '''
@@ -387,7 +389,6 @@ CELLS = [
     "while True:\n    print('x' * 1000)",
     "while True:\n    pass",
     "raise SystemExit('so long')",
-    "room = bytearray(10**11)",
     "def broken(:",
     "%matplotlib inline\n!rm -rf /",
     "import json, numpy as np\n"
