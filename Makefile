@@ -16,7 +16,7 @@ say = printf '\n==> %s\n'
 # Used as `command || $(fail) "what to do"`.
 fail = bash -c 'printf "\n*** %s\n" "$$1" >&2; exit 1' make
 
-.PHONY: help book test test-package test-notebooks test-oldest lab tangle untangle execute lint bench clean distclean
+.PHONY: help book coursework test test-package test-notebooks test-oldest lab tangle untangle execute lint bench clean distclean
 
 help:  ## this list
 	echo "make <target>, where <target> is one of"
@@ -37,7 +37,7 @@ book: $(ENVIRONMENT)  ## build the book and say where to open it
 	$(say) "Building the book"
 	# Sphinx reports a page's warnings only when it reads that page, so a
 	# build that did not end well must not be continued.
-	[ -e _build/complete ] || rm -rf _build
+	[ -e _build/complete ] || rm -rf _build/html _build/.doctrees
 	rm -f _build/complete
 	# The status goes to standard output, the warnings to standard error.
 	set -o pipefail; $(BIN)/jupyter-book build . -n -W --keep-going \
@@ -45,6 +45,9 @@ book: $(ENVIRONMENT)  ## build the book and say where to open it
 	  || $(fail) "The book did not build: correct the warnings above."
 	touch _build/complete
 	$(say) "Open file://$(CURDIR)/_build/html/index.html"
+
+coursework: $(ENVIRONMENT)  ## write the student notebooks into _build/coursework
+	$(BIN)/python -m rkhs_course make $(CHAPTERS)
 
 # Two processes with one thread each are faster than one with two: most of
 # the matrices are small.
