@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 518f102b79f23eae
+# Cells: 5e1b6d1eb4306a06
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -345,7 +345,7 @@ def _signed(kernel, X, y, offset):
                          "with np.where(y == one_of_them, 1, -1)")
     unit, Psi = Phi.unit()
     K = Psi.gram() if Phi.n <= _MANY else None
-    n = min(Phi.n, 500)
+    n = min(Phi.n, 300)
     some = np.linspace(0, Phi.n - 1, n).astype(int)
     S = Psi[some].gram() if K is None else K[np.ix_(some, some)]
     d = np.sqrt(np.maximum(S.diagonal(), n * eps * S.max() or 1.0))
@@ -366,6 +366,7 @@ def _values(s, u):
                   else s.K @ a)
 
 
+# %% [9] Fine print
 def _working_sets(s, C):
     """The C-SVM, by its dual on at most _MANY points at a time; or None
     for a tiny C."""
@@ -400,6 +401,7 @@ def _working_sets(s, C):
     return _placed(s, C, np.abs(a[:n]))
 
 
+# %% [10] Fine print
 def _forms(s):
     """The programme with a thin factor F, if there is one, and with Q."""
     n, y = s.Psi.n, s.y
@@ -415,6 +417,7 @@ def _forms(s):
     yield s._replace(Q=Q)
 
 
+# %% [11] Fine print
 def _placed(s, C, alpha):
     """The machine with these weights and the middle optimal offset."""
     f = _values(s, alpha)
@@ -449,7 +452,7 @@ def _certified(machines):
     return best if best and best.gap <= 1e-6 * best.primal else None
 
 
-# %% [9] The ν-SVM: a parameter with a meaning
+# %% [12] The ν-SVM: a parameter with a meaning
 def _level(g, u, h):
     """The r with g <= r where u > 0, and g >= r where u < h."""
     u = np.where(np.abs(u - h) <= 1e-9 * h, h, np.where(u < 1e-9 * h, 0, u))

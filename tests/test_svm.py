@@ -161,6 +161,17 @@ def test_the_dual_of_scikit_learn_for_three_thousand_points():
     assert np.isclose(theirs, machine.dual, rtol=1e-6)
 
 
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("width", [1.0, 0.1])
+def test_pairs_and_free_weights_need_no_programme(width, C, monkeypatch):
+    """thm-svm-pairs: a wide and a narrow kernel, with and without offset, to the last digits."""
+    monkeypatch.setattr(sys.modules[svm.__module__], "solve_qp", None)
+    X, y = sample(300, noise=0.5, seed=1)
+    for offset in (True, False):
+        machine = svm(Gaussian(width), X, y, C, offset=offset)
+        assert machine.gap <= 1e-10 * machine.primal
+
+
 def awkward(name):
     rng = np.random.default_rng(3)
     X, y = sample(400, seed=7)
