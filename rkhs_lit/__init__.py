@@ -50,7 +50,7 @@ rkhs_lit.duality -- Duality: the price of a constraint
     QPSolution, solve_qp
 
 rkhs_lit.svm -- Support vector machines: the widest street between two classes
-    SVM, nu_svm, svm
+    SVM, nu_svm, pair_steps, svm
 
 rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     Characteristic, GaussianEmbedding, embedding_distance, embedding_error,
@@ -317,6 +317,7 @@ from rkhs_lit.riesz import (
 from rkhs_lit.svm import (
     SVM,
     nu_svm,
+    pair_steps,
     svm,
 )
 
@@ -464,6 +465,7 @@ __all__ = [
     "one_point",
     "op_norm",
     "operator_core",
+    "pair_steps",
     "paired",
     "permutation_pvalue",
     "pivoted_cholesky",

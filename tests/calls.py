@@ -224,6 +224,10 @@ GOOD = {
     "SVM.decision": dict(T=T),
     "SVM.predict": dict(T=T),
     "nu_svm": dict(kernel=k, X=X, y=LABELS, nu=0.5),
+    "pair_steps": dict(
+        K=np.eye(2), t=np.array([1.0, -1.0]), a=np.zeros(2), low=np.array([0.0, -1.0]),
+        high=np.array([1.0, 0.0]), tol=1e-9, steps=5,
+    ),
     "svm": dict(kernel=k, X=X, y=LABELS, C=1.0),
     # mean_embedding
     "GaussianEmbedding": dict(kernel=k, mean=np.zeros(2), covariance=np.eye(2)),
