@@ -9,24 +9,29 @@ the first on the path. Every page is looked at wide and narrow, light and dark.
 import os
 import re
 import shutil
-from functools import cache
+from functools import cache, partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urldefrag
+from threading import Thread
+from urllib.parse import unquote, urldefrag, urlsplit
 
+import numpy as np
 import pytest
+import rkhs_lit
 from tangle import ROOT, pages
 
 playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python")
 
-HTML = ROOT / "_build" / "html"
+HTML = Path(os.environ.get("BOOK_HTML") or ROOT / "_build" / "html")
 PAGES = sorted(HTML.rglob("*.html"))
 PAGES = [page for page in PAGES if "_static" not in page.parts]
 NAMES = "chromium chromium-browser google-chrome google-chrome-stable chrome msedge"
 QUIET = "--disable-gpu --disable-quic --disable-background-networking --no-sandbox"
 WIDE, NARROW = {"width": 1300, "height": 1600}, {"width": 390, "height": 844}
 ASK = (ROOT / "tests" / "browser.js").read_text("utf-8")
+SLOWER, LARGER = 3, 5
 AXE = (Path(axe.__file__).parent / "axe.min.js").read_text("utf-8")
 
 
@@ -53,23 +58,27 @@ def browser():
 class Visit:
     """A page in a tab of its own, and everything that went wrong in it."""
 
-    def __init__(self, browser, path, **options):
-        self.faults = []
+    def __init__(self, browser, path, at="", home="file:", **options):
+        self.faults, self.bytes, self.home = [], 0, home
         self.context = browser.new_context(viewport=WIDE, **options)
         self.tab = self.context.new_page()
         self.tab.on("console", self.hear)
         self.tab.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
         self.tab.on("request", self.watch)
-        self.tab.on("requestfailed", lambda r: self.faults.append(f"failed: {r.url}"))
-        self.tab.goto(path.as_uri())
+        if options.get("java_script_enabled", True):     # else scripts fail to load
+            self.tab.on("requestfailed", lambda r: self.faults.append(f"failed: {r.url}"))
+        self.tab.goto(path.as_uri() + at)
 
     def hear(self, message):
         if message.type in ("error", "warning"):
             self.faults.append(f"console: {message.text}")
 
     def watch(self, request):
-        if not request.url.startswith(("file:", "data:", "blob:")):
+        if not request.url.startswith(("file:", "data:", "blob:", self.home)):
             self.faults.append(f"leaves the machine: {request.url}")
+        elif request.url.startswith("file:") and request.resource_type != "document":
+            path = unquote(urlsplit(request.url).path)
+            self.bytes += Path(path).stat().st_size
 
     def ask(self, *questions, where=""):
         for question in questions:
@@ -152,3 +161,217 @@ def test_every_link_leads_somewhere(page):
 
 def test_the_browser_sees_every_page_of_the_book():
     assert {f"{name}.html" for name in pages()} <= {page.name for page in PAGES}
+
+
+# What a page does
+
+
+def test_pointing_at_a_reference_shows_what_it_refers_to(visit):
+    tab = visit("book/hsic.html")
+    link, box = tab.locator(".bd-article p a[href*='#thm-']").first, tab.locator("#preview")
+    link.hover()
+    box.wait_for()
+    assert "Theorem" in box.inner_text() and box.locator("mjx-container").count()
+    tab.keyboard.press("Escape")
+    assert box.is_hidden()
+    link.focus()
+    box.wait_for()
+
+
+def test_folds_open_by_mouse_and_by_keyboard(visit):
+    tab = visit("book/hsic.html")
+    fold = tab.locator(".bd-article details").first
+    bar, inside = fold.locator("summary"), fold.locator("pre").first
+    assert not inside.is_visible()
+    bar.click()
+    assert inside.is_visible()
+    bar.press("Enter")
+    assert not inside.is_visible()
+
+
+def test_an_address_with_a_hash_lands_on_its_place(visit):
+    tab = visit("book/hsic.html", at="#cor-hsic-level")
+    tab.wait_for_timeout(500)
+    top = tab.evaluate("document.getElementById('cor-hsic-level').getBoundingClientRect().top")
+    assert -5 < top < 200
+
+
+def test_search_finds_a_chapter(visit):
+    tab = visit("search.html", at="?q=representer")
+    tab.locator("#search-results li a").first.wait_for()
+    links = tab.locator("#search-results li a").evaluate_all("all => all.map((a) => a.href)")
+    assert any("book/representer.html" in link for link in links)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "book").glob("*.ipynb")))
+def test_notebook_can_be_downloaded(name):
+    page = HTML / "book" / f"{name}.html"
+    found = [link for link in read(page).links if link.endswith(".ipynb")]
+    assert found, "no link to the notebook"
+    stored = (ROOT / "book" / f"{name}.ipynb").read_bytes()
+    assert all((page.parent / link).read_bytes() == stored for link in found)
+
+
+def test_pages_work_from_a_server_too(browser):
+    """The same from an address that begins with http."""
+    handler = partial(Silent, directory=HTML)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        home = f"http://127.0.0.1:{server.server_port}/"
+        with Visit(browser, HTML / "index.html", home=home) as seen:
+            seen.tab.goto(home + "book/hsic.html")
+            seen.tab.locator(".bd-article p a[href*='#thm-']").first.hover()
+            seen.tab.locator("#preview").wait_for()
+        server.shutdown()
+    assert not seen.faults, "\n".join(seen.faults)
+
+
+class Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+# Figures to play with: the same numbers as the package's, to 1e-6.
+
+T = np.linspace(-3, 3, 241)
+close = partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-6)
+
+
+def played(tab, name, **sliders):
+    """The state and the numbers of a figure after its sliders were moved."""
+    for slider, value in sliders.items():
+        tab.locator(f"#play-{name} input[name={slider}]").fill(str(value))
+    state, numbers = tab.evaluate(
+        f"(({{ play }}) => [play.state, play.numbers])(document.getElementById('play-{name}'))")
+    return state, {key: np.array(value) for key, value in numbers.items()}
+
+
+def drag(tab, name, index, dx, dy=0):
+    """Move a point of a figure with the mouse."""
+    handle = tab.locator(f"#play-{name} .handle").nth(index)
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    tab.mouse.move(x, y)
+    tab.mouse.down()
+    tab.mouse.move(x + dx, y + dy, steps=3)
+    tab.mouse.up()
+
+
+@pytest.mark.parametrize("kernel", [rkhs_lit.Gaussian, rkhs_lit.Laplace])
+def test_play_with_the_space_of_a_kernel(visit, kernel):
+    """thm-power-function"""
+    tab = visit("book/moore_aronszajn.html")
+    before, _ = played(tab, "space")
+    drag(tab, "space", 1, 30, -20)
+    tab.locator("#play-space .handle").first.press("ArrowLeft")
+    tab.locator("#play-space select").select_option(kernel.__name__)
+    state, got = played(tab, "space", sigma=0.6, B=4)
+    assert state["X"][1] != before["X"][1] and state["y"][1] != before["y"][1]
+    assert state["X"][0] == pytest.approx(before["X"][0] - 0.1)
+    k, s = kernel(0.6), rkhs_lit.interpolate(kernel(0.6), state["X"], state["y"])
+    close(got["alpha"], s.weights)
+    close(got["norm"], rkhs_lit.norm(s))
+    close(got["s"], s(T))
+    away = np.abs(np.subtract.outer(T, state["X"])).min(axis=1) > 1e-3
+    close(got["P"][away], rkhs_lit.power_function(k, state["X"], T[away]))
+    close(got["rest"], np.sqrt(16 - rkhs_lit.norm(s) ** 2))
+
+
+def test_play_with_ridge_regression(visit):
+    """thm-ridge-fold"""
+    tab = visit("book/ridge.html")
+    before, _ = played(tab, "ridge")
+    tab.locator("#play-ridge .picture").click(position={"x": 200, "y": 40})
+    tab.locator("#play-ridge .handle").first.press("Delete")
+    drag(tab, "ridge", 3, 0, 30)
+    state, got = played(tab, "ridge", lam=-1, sigma=-0.3)
+    X, y, lam, k = state["X"], state["y"], state["lam"], rkhs_lit.Gaussian(state["sigma"])
+    assert lam == pytest.approx(0.1) and len(X) == len(before["X"]) and X != before["X"]
+    f = rkhs_lit.ridge(k, X, y, lam)
+    close(got["alpha"], f.weights)
+    close(got["f"], f(T))
+    close(got["norm"], rkhs_lit.norm(f))
+    close(got["df"], rkhs_lit.degrees_of_freedom(k, X, lam))
+    close(got["loo"], rkhs_lit.leave_one_out(k, X, y, lam))
+
+
+def test_play_with_the_witness(visit):
+    """thm-mmd-three"""
+    tab = visit("book/mmd.html", has_touch=True)
+    drag(tab, "witness", 0, 40)
+    tab.locator("#play-witness .handle").last.press("ArrowLeft")
+    state, got = played(tab, "witness", sigma=0.7)
+    k, X, Y = rkhs_lit.Gaussian(0.7), state["X"], state["Y"]
+    close(got["biased"], rkhs_lit.mmd2_biased(k, X, Y))
+    close(got["unbiased"], rkhs_lit.mmd2_unbiased(k, X, Y))
+    close(got["w"], rkhs_lit.witness(k, X, Y)(T))
+
+
+@pytest.mark.parametrize("cloud", ["ring", "line", "nothing"])
+def test_play_with_the_permutation_test(visit, cloud):
+    """cor-hsic-level"""
+    tab = visit("book/hsic.html")
+    tab.locator("#play-shuffle select").select_option(cloud)
+    tab.get_by_role("button", name="Shuffle once").click()
+    tab.get_by_role("button", name="Shuffle 100 times").press("Enter")
+    state, got = played(tab, "shuffle", sigma=0.5)
+    k, Y = rkhs_lit.Gaussian(0.5), np.array(state["Y"])
+    K, L = k(state["X"]), k(Y)
+    assert len(state["orders"]) == len(got["null"]) == 101
+    assert all(sorted(pi) == list(range(len(Y))) for pi in state["orders"])
+    close(got["T"], rkhs_lit.hsic_biased(K, L), atol=1e-12)
+    null = [rkhs_lit.hsic_biased(K, L[np.ix_(pi, pi)]) for pi in state["orders"]]
+    close(got["null"], null, atol=1e-12)
+    close(got["p"], (1 + sum(value >= got["T"] for value in null)) / 102)
+
+
+def test_play_with_one_step_of_the_filter(visit):
+    """thm-filter-recursion"""
+    tab = visit("book/filtering.html")
+    state, got = played(tab, "filter", y0=0.3, y1=-0.5)
+    k = rkhs_lit.Gaussian(state["sigma"])
+    states, observations = np.array(state["states"]), np.array(state["observations"])
+    learnt = rkhs_lit.KernelBayesFilter(
+        k, k, states, observations, state["lam"], state["eps"], tol=1e-15)
+    first = learnt.step(state["y0"])
+    angles = np.linspace(-np.pi, np.pi, 181)
+    wheel = np.column_stack([np.cos(angles), np.sin(angles)])
+    close(got["now"], first(wheel))
+    close(got["predicted"], learnt.predict(first)(wheel))
+    close(got["then"], learnt.step(state["y1"], first)(wheel))
+
+
+@pytest.mark.parametrize("name, page", {
+    "space": "moore_aronszajn", "ridge": "ridge", "witness": "mmd", "shuffle": "hsic",
+    "filter": "filtering"}.items())
+def test_without_scripts_there_is_a_still_picture(visit, name, page):
+    tab = visit(f"book/{page}.html", java_script_enabled=False)
+    figure = tab.locator(f"#play-{name}")
+    assert figure.locator("svg").is_visible() and figure.locator(".result").inner_text()
+    assert not figure.locator("button, input").count()
+
+
+# Budgets, as ratios to the same page without its contents.
+
+
+def load(browser, path):
+    """Seconds until the page is drawn, and bytes that it asked for."""
+    with Visit(browser, path) as seen:
+        seconds = seen.tab.evaluate("""() => new Promise((done) => requestAnimationFrame(
+            () => requestAnimationFrame(() => done(performance.now() / 1000))))""")
+    return seconds, path.stat().st_size + seen.bytes
+
+
+@pytest.mark.parametrize("name", ["hsic", "bochner", "duality"])
+def test_a_page_is_drawn_nearly_as_fast_as_an_empty_one(browser, name):
+    page = HTML / "book" / f"{name}.html"
+    empty = page.with_name(f"_empty_{name}.html")
+    text = page.read_text("utf-8")
+    empty.write_text(re.sub(r"<article.*</article>", "<article></article>", text, flags=re.S), "utf-8")
+    try:
+        full, bare = ([load(browser, one) for _ in range(3)] for one in (page, empty))
+    finally:
+        empty.unlink()
+    assert min(full)[0] < SLOWER * min(bare)[0]
+    assert full[0][1] < LARGER * bare[0][1]

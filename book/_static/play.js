@@ -173,7 +173,7 @@ FIGURES.witness = {
   words: (_, { biased, unbiased }) => `MMD² = ${show(biased)} (biased), ${show(unbiased)} (unbiased).`,
 };
 
-function cloud(name, n = 24) {
+function cloud(name, n = 40) {
   const u = uniform(5), z = normal(7), turns = range(n).map(() => 2 * Math.PI * u());
   const X = { line: turns.map((t) => (t - Math.PI) / 2), ring: turns.map(Math.cos), nothing: turns.map(Math.cos) }[name];
   const Y = { line: X.map((x) => 0.7 * x + 0.5 * z()), ring: turns.map((t) => Math.sin(t) + 0.15 * z()), nothing: turns.map(() => 2 * u() - 1) }[name];
@@ -183,7 +183,7 @@ function cloud(name, n = 24) {
 FIGURES.shuffle = {
   title: "The permutation test by hand",
   text: "Shuffling tears the pairs apart: xᵢ meets y with the index π(i). The left picture shows the pairs, the right one all values of HSIC so far. The vertical line is T, the value of the true pairs.",
-  state: { cloud: "ring", sigma: 0.6, ...cloud("ring"), orders: [] },
+  state: { cloud: "ring", sigma: 0.4, ...cloud("ring"), orders: [] },
   choices: { cloud: ["pairs", ["ring", "line", "nothing"], (state) => Object.assign(state, cloud(state.cloud), { orders: [] })] },
   sliders: { sigma: ["width σ", 0.2, 2, 0.01] },
   buttons: {
@@ -202,13 +202,13 @@ FIGURES.shuffle = {
   axes: () => new Axes([-2, 2], [-2, 2], [26, 30, 168, 190], { x: "x" }),
   picture({ X, Y, orders }, { T: t, null: values }, axes) {
     const pi = orders.at(-1) ?? range(X.length);
-    const far = 1.1 * Math.max(t, 0.03, ...values), bins = Array(22).fill(0);
+    const far = 1.1 * Math.max(t, 0.01, ...values), bins = Array(22).fill(0);
     for (const v of values) bins[Math.min(21, Math.floor((22 * v) / far))] += 1;
     const top = Math.max(4, ...bins), right = new Axes([0, far], [0, top], [226, 30, 166, 190], { x: "HSIC" });
     const bars = bins.map((c, i) => `<rect class="bar" x="${right.x((i * far) / 22)}" y="${right.y(c)}" width="${166 / 22 - 1}" height="${right.y(0) - right.y(c)}"/>`);
-    const step = far > 0.1 ? 0.05 : far > 0.05 ? 0.02 : 0.01;
+    const step = [0.1, 0.05, 0.02, 0.01, 0.005].find((one) => one < far / 1.5) ?? 0.002;
     return axes.frame([-1, 0, 1], [-1, 0, 1]) + X.map((x, i) => axes.dot(x, Y[pi[i]], orders.length ? "grey" : "orange")).join("")
-      + right.frame(range(Math.floor(far / step) + 1).map((i) => i * step), [0, Math.round(top / 2), top]) + bars.join("") + right.line(t, 0, t, top, "orange")
+      + right.frame(range(Math.ceil((0.9 * far) / step)).map((i) => i * step), [0, Math.round(top / 2), top]) + bars.join("") + right.line(t, 0, t, top, "orange")
       + `<text x="26" y="20">${orders.length ? "shuffled pairs" : "true pairs"}</text><text x="226" y="20">${values.length} shuffles</text>`;
   },
   words: (_, { T: t, null: values, p }) => `T = ${show(t)}. ` + (values.length
@@ -233,7 +233,7 @@ const onWheel = (theta) => [Math.cos(theta), Math.sin(theta)];
 
 FIGURES.filter = {
   title: "One step of the kernel Bayes filter",
-  text: "A point runs around a wheel, by 0.6 to the left (to larger angles) in a step. A sensor sees its first coordinate only. From a recording of 60 steps the filter has learnt both. Choose the two readings: the first fits two angles, and what fits the prediction decides after the second.",
+  text: "A point runs around a wheel, by an angle of about 0.6 in a step. A sensor sees its first coordinate only, with an error. From a recording of 60 steps the filter has learnt both. Choose the two readings: the first fits two angles, and what fits the prediction decides after the second.",
   state: (() => {
     const z = normal(3), theta = [0];
     for (const i of range(60)) theta.push(theta[i] + 0.6 + 0.1 * z());
@@ -241,7 +241,7 @@ FIGURES.filter = {
     return { y0: 0.2, y1: -0.4, sigma: 0.4, lam: 1e-3, eps: 1e-4, states, observations: states.map(([x]) => x + 0.1 * z()) };
   })(),
   sliders: { y0: ["first reading", -1.2, 1.2, 0.01], y1: ["second reading", -1.2, 1.2, 0.01] },
-  axes: () => new Axes([-Math.PI, Math.PI], [-0.35, 1.05], undefined,
+  axes: () => new Axes([-Math.PI, Math.PI], [-0.35, 1.3], undefined,
     { x: "angle", ticks: { [-Math.PI]: "−π", [-Math.PI / 2]: "−π/2", [Math.PI / 2]: "π/2", [Math.PI]: "π" } }),
   numbers({ y0, y1, sigma, lam, eps, states, observations }) {
     const n = states.length - 1, k = KERNELS.Gaussian(sigma), l = KERNELS.Gaussian(sigma);
@@ -258,10 +258,10 @@ FIGURES.filter = {
     return { alpha, beta, w, posterior, now: curve(X, alpha), predicted: curve(next, unitMass(beta)), then: curve(X, posterior) };
   },
   picture({ y1 }, { now, predicted, then }, axes) {
-    const wheel = grid(-Math.PI, Math.PI, 181), clip = (a) => a.map((v) => Math.max(-0.35, Math.min(1.05, v)));
+    const wheel = grid(-Math.PI, Math.PI, 181), clip = (a) => a.map((v) => Math.max(-0.35, Math.min(1.3, v)));
     const fits = Math.abs(y1) <= 1 ? [Math.acos(y1), -Math.acos(y1)] : [];
     const key = (x, kind, word) => `<line class="${kind}" x1="${x}" y1="18" x2="${x + 22}" y2="18"/><text x="${x + 26}" y="22">${word}</text>`;
-    return axes.frame([-Math.PI, -Math.PI / 2, 0, Math.PI / 2, Math.PI], [0, 0.5, 1]) + fits.map((t) => axes.line(t, -0.35, t, 0.9, "thin dotted")).join("")
+    return axes.frame([-Math.PI, -Math.PI / 2, 0, Math.PI / 2, Math.PI], [0, 0.5, 1]) + fits.map((t) => axes.line(t, -0.35, t, 1.1, "thin dotted")).join("")
       + axes.path(wheel, clip(now), "green dotted") + axes.path(wheel, clip(predicted), "orange dashed") + axes.path(wheel, clip(then), "blue")
       + key(40, "green dotted", "first reading") + key(170, "orange dashed", "prediction") + key(288, "blue", "posterior");
   },
