@@ -16,15 +16,14 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import unquote, urldefrag, urlsplit
 
+import axe_playwright_python as axe
 import numpy as np
 import pytest
 import rkhs_lit
+from playwright.sync_api import sync_playwright
 from tangle import ROOT, pages
 
-playwright = pytest.importorskip("playwright.sync_api")
-axe = pytest.importorskip("axe_playwright_python")
-
-HTML = Path(os.environ.get("BOOK_HTML") or ROOT / "_build" / "html")
+HTML = ROOT / "_build" / "html"
 PAGES = sorted(HTML.rglob("*.html"))
 PAGES = [page for page in PAGES if "_static" not in page.parts]
 NAMES = "chromium chromium-browser google-chrome google-chrome-stable chrome msedge"
@@ -49,7 +48,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as p:
+    with sync_playwright() as p:
         opened = p.chromium.launch(executable_path=executable(), args=QUIET.split())
         yield opened
         opened.close()

@@ -145,7 +145,7 @@ def inches(png):
 def size_pictures(app, doctree):
     """An inch of a drawing is 110 pixels of the page, however sharp it is."""
     for image in list(doctree.findall(nodes.image)):
-        path = Path(app.srcdir, app.env.docname).parent / image["uri"]
+        path = Path(app.srcdir, image["uri"].lstrip("/"))
         if path.suffix == ".png" and path.exists():
             image["width"] = f"{inches(path.read_bytes()) * 110:.0f}px"
             box = nodes.container(classes=["picture-box"])
