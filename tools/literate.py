@@ -139,7 +139,7 @@ def inches(png):
     width = struct.unpack(">I", png[16:20])[0]
     place = png.find(b"pHYs")
     per_metre = struct.unpack(">I", png[place + 4 : place + 8])[0] if place > 0 else 0
-    return width * 0.0254 / per_metre if per_metre else width / 110
+    return width / per_metre / 0.0254 if per_metre else width / 110
 
 
 def size_pictures(app, doctree):
