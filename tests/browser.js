@@ -7,8 +7,9 @@ function place(element) {
   return `<${element.localName} class="${element.className}"> in #${named?.id}: ${text.slice(0, 90)}`;
 }
 
-// Everything that is folded away is opened, and laid out.
+// Everything that is folded away is opened and laid out, and nothing moves.
 function unfold() {
+  document.head.append(Object.assign(document.createElement("style"), { textContent: "* { transition: none !important; }" }));
   document.documentElement.classList.remove("lazy");
   for (const fold of document.querySelectorAll(".bd-article details")) fold.open = true;
   for (const box of document.querySelectorAll(".toggle-hidden")) box.classList.remove("toggle-hidden");

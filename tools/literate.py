@@ -105,7 +105,7 @@ def prepare_proofs(app, doctree):
     """Number the proofs of a page, and give folded ones a title."""
     for number, proof in enumerate(doctree.findall(proof_node), start=1):
         box = proof[0]
-        marks = [name for name in box["ids"] if name.startswith("index-")]
+        marks = [name for name in proof["ids"] + box["ids"] if name.startswith("index-")]
         box["ids"] = [f"proof-{number}", *marks]
         box["classes"].append("argument")
         if "dropdown" not in box["classes"]:
