@@ -159,6 +159,14 @@ def mend_roles(app, pagename, templatename, context, doctree):
         context["body"] = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
 
 
+def mend_search(app, error):
+    """The theme's page of results has two fields with one identity."""
+    page = Path(app.outdir, "search.html")
+    if error is None and page.exists():
+        first, *rest = page.read_text("utf-8").split(' id="search-input"')
+        page.write_text(' id="search-input"'.join([first, "".join(rest)]), "utf-8")
+
+
 def thread_statements(app, doctree):
     """A quiet line under each statement: its code, its tests, what uses it."""
     docname = app.env.docname
@@ -309,6 +317,7 @@ def setup(app):
     app.connect("doctree-read", keep_stops)
     app.connect("doctree-read", size_pictures)
     app.connect("html-page-context", mend_roles)
+    app.connect("build-finished", mend_search)
     app.connect("doctree-resolved", list_statements)
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-process-docstring", drop_module_docstring)
