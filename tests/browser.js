@@ -52,6 +52,10 @@ function images() {
 function cut() {
   const faults = [], page = document.scrollingElement;
   if (page.scrollWidth > page.clientWidth) faults.push(`the page is ${page.scrollWidth} px wide`);
+  const room = (document.querySelector(".bd-article")?.clientWidth ?? 0) - 90;
+  for (const formula of document.querySelectorAll(".bd-article p mjx-container:not([display])"))
+    if (formula.clientWidth && formula.scrollWidth > 1.5 * formula.clientWidth + 8 && formula.scrollWidth < room)
+      faults.push(`squeezed: ${place(formula)}`);
   if (innerWidth < 1200) return faults;
   const boxes = ".bd-article :is(div.math, mjx-container[display], pre, table, div.cell_output, figure)";
   for (const box of document.querySelectorAll(boxes))
