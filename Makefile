@@ -16,7 +16,7 @@ say = printf '\n==> %s\n'
 # Used as `command || $(fail) "what to do"`.
 fail = bash -c 'printf "\n*** %s\n" "$$1" >&2; exit 1' make
 
-.PHONY: help book coursework test test-package test-notebooks test-oldest lab tangle untangle execute lint bench clean distclean
+.PHONY: help book coursework test browser test-package test-notebooks test-oldest lab tangle untangle execute lint bench clean distclean
 
 help:  ## this list
 	echo "make <target>, where <target> is one of"
@@ -57,7 +57,14 @@ test: $(ENVIRONMENT)  ## run everything that must hold
 	  "Book and package differ: make tangle carries edits of the book, make untangle of the module."
 	export OMP_NUM_THREADS=1
 	$(MAKE) --jobs=2 --output-sync=target test-notebooks test-package
+	$(MAKE) browser
 	$(say) "Everything holds."
+
+# CHROMIUM=/path/to/chrome names another than the first on the path.
+browser: book  ## look at every page in a browser, if the machine has one
+	$(say) "Every page in a browser (without one these tests are skipped, and say how to get one)"
+	$(BIN)/pytest -q -rs tests/browser.py || $(fail) \
+	  "A page is not as it should be: the message above names it."
 
 test-package: $(ENVIRONMENT)
 	$(say) "Tests of the package and of the book; doctests"

@@ -1,11 +1,17 @@
-"""What the rendered pages add: typeset formulas, threads, previews."""
+"""What the rendered pages add: typeset formulas, threads, previews, play."""
 
+import io
+
+import literate
+import play
 import previews
 import pytest
 import threads
 import typeset
 import yaml
-from tangle import ROOT
+from docutils import nodes
+from matplotlib.figure import Figure
+from tangle import ROOT, read_notebook
 
 MACROS = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["sphinx"]["config"][
     "mathjax3_config"
@@ -51,3 +57,28 @@ def test_a_preview_ends_where_its_statement_does():
     assert found[1] == "lem-a" and previews.element(text, found.start()) == inner
     assert previews.DROPPED.sub("", inner).startswith('<div class="proof lemma">')
     assert not [*previews.OPENING.finditer('<div class="proof argument" id="proof-3">')]
+
+
+def test_a_full_stop_stays_with_its_formula():
+    line = nodes.paragraph("", "", nodes.Text("for "), nodes.math("", "x"), nodes.Text("). And "),
+                           nodes.math("", "y"), nodes.Text(" too"))
+    literate.keep_stops(None, line)
+    together, rest, other = line[1:4]
+    assert together["classes"] == ["unbroken"] and together.astext() == "x)."
+    assert rest == " And " and isinstance(other, nodes.math)
+
+
+@pytest.mark.parametrize("dpi", [110, 220])
+def test_a_picture_knows_its_size_however_sharp_it_is(dpi):
+    file, figure = io.BytesIO(), Figure(figsize=(6.5, 1))
+    figure.savefig(file, dpi=dpi)
+    assert literate.inches(file.getvalue()) == pytest.approx(6.5, abs=0.01)
+
+
+def test_figures_to_play_with_have_still_pictures():
+    places = [found for path in (ROOT / "book").glob("*.ipynb") for cell in read_notebook(path).cells
+              for found in play.PLACE.findall(cell.source)]
+    assert sorted(places) == sorted(play.stills())
+    for name, html in play.stills().items():
+        assert html.startswith(f'<figure class="play" id="play-{name}">')
+        assert "<svg" in html and "NaN" not in html and "undefined" not in html

@@ -9,12 +9,15 @@
   identity of its own: sphinx-proof gives every proof the same one.
 * Under each statement stand its code, its tests and the proofs that use it.
 * The bar of a folded cell says what is inside.
+* A full stop after a formula stays on the formula's line.
+* A picture is as large as its resolution says, in a box that scrolls on a phone.
 * On the API page a private base class gives way to its public ancestor, and
   a module's docstring to the page's own words.
 """
 
 import csv
 import re
+import struct
 from pathlib import Path
 
 import rkhs_lit
@@ -102,13 +105,66 @@ def prepare_proofs(app, doctree):
     """Number the proofs of a page, and give folded ones a title."""
     for number, proof in enumerate(doctree.findall(proof_node), start=1):
         box = proof[0]
-        box["ids"] = [f"proof-{number}"]
+        marks = [name for name in proof["ids"] + box["ids"] if name.startswith("index-")]
+        box["ids"] = [f"proof-{number}", *marks]
         box["classes"].append("argument")
         if "dropdown" not in box["classes"]:
             continue
         word = next(box.findall(nodes.Text))
         word.parent.replace(word, nodes.Text(word.removeprefix("Proof. ")))
         box.insert(0, nodes.title("", "Proof"))
+
+
+def own_identities(app, doctree):
+    """sphinx-proof calls the inside of every statement #proof-content."""
+    for number, inside in enumerate(doctree.findall(nodes.section), start=1):
+        inside["ids"] = [
+            f"{name}-{number}" if name.endswith("-content") else name for name in inside["ids"]
+        ]
+
+
+def keep_stops(app, doctree):
+    """No line begins with the full stop of the formula before it."""
+    for formula in list(doctree.findall(nodes.math)):
+        after = formula.next_node(siblings=True, descend=False, ascend=False)
+        if isinstance(after, nodes.Text) and (mark := re.match(r"[.,;:!?)’”]+", after)):
+            after.parent.replace(after, nodes.Text(after[mark.end():]))
+            together = nodes.inline(classes=["unbroken"])
+            formula.replace_self(together)
+            together += [formula, nodes.Text(mark[0])]
+
+
+def inches(png):
+    """The width of a picture, from its own resolution."""
+    width = struct.unpack(">I", png[16:20])[0]
+    place = png.find(b"pHYs")
+    per_metre = struct.unpack(">I", png[place + 4 : place + 8])[0] if place > 0 else 0
+    return width / per_metre / 0.0254 if per_metre else width / 110
+
+
+def size_pictures(app, doctree):
+    """An inch of a drawing is 110 pixels of the page, however sharp it is."""
+    for image in list(doctree.findall(nodes.image)):
+        path = Path(app.srcdir, image["uri"].lstrip("/"))
+        if path.suffix == ".png" and path.exists():
+            image["width"] = f"{inches(path.read_bytes()) * 110:.0f}px"
+            box = nodes.container(classes=["picture-box"])
+            image.replace_self(box)
+            box += image
+
+
+def mend_roles(app, pagename, templatename, context, doctree):
+    """docutils gives the entries of a bibliography a role that is no more."""
+    if "body" in context:
+        context["body"] = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
+
+
+def mend_search(app, error):
+    """The theme's page of results has two fields with one identity."""
+    page = Path(app.outdir, "search.html")
+    if error is None and page.exists():
+        first, *rest = page.read_text("utf-8").split(' id="search-input"')
+        page.write_text(' id="search-input"'.join([first, "".join(rest)]), "utf-8")
 
 
 def thread_statements(app, doctree):
@@ -257,6 +313,11 @@ def setup(app):
     app.connect("doctree-read", name_folds)
     app.connect("doctree-read", thread_statements)
     app.connect("doctree-read", prepare_proofs)
+    app.connect("doctree-read", own_identities)
+    app.connect("doctree-read", keep_stops)
+    app.connect("doctree-read", size_pictures)
+    app.connect("html-page-context", mend_roles)
+    app.connect("build-finished", mend_search)
     app.connect("doctree-resolved", list_statements)
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-process-docstring", drop_module_docstring)
