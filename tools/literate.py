@@ -9,11 +9,14 @@
   identity of its own: sphinx-proof gives every proof the same one.
 * Under each statement stand its code, its tests and the proofs that use it.
 * The bar of a folded cell says what is inside.
+* The bibliography has no numbers.
+* Launch buttons appear where the address of a repository is configured.
 * On the API page a private base class gives way to its public ancestor, and
   a module's docstring to the page's own words.
 """
 
 import csv
+import os
 import re
 from pathlib import Path
 
@@ -73,6 +76,19 @@ def name_folds(app, doctree):
         cell["prompt_show"], cell["prompt_hide"] = text, text
 
 
+def add_launch_buttons(app, config):
+    """Where the address of a repository is known, chapters can be opened elsewhere."""
+    options = config.html_theme_options
+    address = options.get("repository_url") or os.environ.get("BOOK_REPOSITORY")
+    if address:
+        options["repository_url"] = address
+        options["use_repository_button"] = True
+        options["launch_buttons"] = {
+            "notebook_interface": "jupyterlab",
+            "binderhub_url": "https://mybinder.org",
+        }
+
+
 def drop_thebe(app):
     """Undo what Jupyter Book adds for running cells on a server."""
     for listeners in app.events.listeners.values():
@@ -127,6 +143,13 @@ def thread_statements(app, doctree):
         ])
         if line.children:
             node += line
+
+
+def drop_numbers(app, doctree, docname):
+    """The text cites authors and years, so the bibliography needs no numbers."""
+    for entry in doctree.findall(nodes.citation):
+        if isinstance(entry[0], nodes.label):
+            entry.pop(0)
 
 
 class statements(nodes.General, nodes.Element):
@@ -241,11 +264,13 @@ class Concordance(SphinxDirective):
 
 
 def setup(app):
+    app.connect("config-inited", add_launch_buttons)
     app.connect("doctree-read", caption_exported_cells)
     app.connect("doctree-read", name_folds)
     app.connect("doctree-read", thread_statements)
     app.connect("doctree-read", prepare_proofs)
     app.connect("doctree-resolved", list_statements)
+    app.connect("doctree-resolved", drop_numbers)
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-process-docstring", drop_module_docstring)
     drop_thebe(app)

@@ -59,7 +59,7 @@ def write_pages(app, config):
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, "utf-8")
         files.append(FileItem(f"{API}/{name}"))
-        site[files[-1]] = Document(files[-1])
+        site[files[-1]] = Document(files[-1], title=name)
     site[API].subtrees = [TocTree(files)]
     config.exclude_patterns = [
         one for one in config.exclude_patterns if not one.startswith(f"{API}/")
@@ -118,6 +118,18 @@ def note_uses(app, doctree):
 
 def short_title(env, page):
     return nodes.Text(env.titles[page].astext().partition(":")[0])
+
+
+def link_names(app, what, name, obj, options, lines):
+    """A name in a docstring is a link where it is public, and code where not."""
+    public = {one: chapter for chapter, names in modules().items() for one in names}
+
+    def shown(match):
+        if match[1] in public:
+            return f":py:obj:`~rkhs_lit.{public[match[1]]}.{match[1]}`"
+        return f"``{match[1]}``"
+
+    lines[:] = [re.sub(r"(?<![:`\w])`([\w.]+)`(?!`)", shown, line) for line in lines]
 
 
 def thread_functions(app, doctree, docname):
@@ -272,6 +284,7 @@ def setup(app):
     app.connect("config-inited", write_pages, priority=950)
     app.connect("env-updated", show_again)
     app.connect("doctree-read", note_uses)
+    app.connect("autodoc-process-docstring", link_names)
     app.connect("doctree-resolved", thread_functions)
     app.connect("html-collect-pages", show_tests)
     app.connect("html-page-context", number_references)
