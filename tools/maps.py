@@ -122,7 +122,7 @@ def statement_map(app, docname):
                 f'<a href="{uri}#{label}" data-name="{label}" aria-label="{escape(name)}">'
                 f'<rect class="{kind} part-{parts()[chapter]}" x="{x - 14}" y="{row - 10}" '
                 f'width="28" height="20" rx="4"/><text x="{x}" y="{row + 4}" '
-                f'text-anchor="middle">{number(app.env, label).rpartition(".")[2]}</text></a>')
+                f'text-anchor="middle">{re.split("[. ]", number(app.env, label))[-1]}</text></a>')
         y += high * (1 + max(0, len(stated) - 1) // across) + 10
     for label, users in threads.uses().items():
         for user in users:
