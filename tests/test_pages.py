@@ -230,6 +230,7 @@ def test_the_search_finds_statements_functions_and_words(site):
     assert not [one for one in index[1] if not one[2].strip() or "\\" in one[2]]
     assert "_static/search-index.js" in site["search.html"]
     assert "searchtools" not in site["search.html"]
+    assert site["search.html"].count("<script defer src=\"_static/search") == 2
 
 
 def test_the_maps_lead_to_every_chapter_and_every_statement(site):
