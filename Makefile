@@ -59,13 +59,14 @@ test: $(ENVIRONMENT)  ## run everything that must hold
 	$(BIN)/python tools/tangle.py --check || $(fail) \
 	  "Book and package differ: make tangle carries edits of the book, make untangle of the module."
 	OMP_NUM_THREADS=1 $(MAKE) --jobs=2 $(SYNC) test-notebooks test-package
-	$(MAKE) browser
+	$(MAKE) browser PAGES=some
 	$(say) "Everything holds."
 
 # CHROMIUM=/path/to/chrome names another than the first on the path.
+PAGES := all
 browser: book  ## look at every page in a browser, if the machine has one
-	$(say) "Every page in a browser (without one these tests are skipped, and say how to get one)"
-	$(BIN)/pytest -q -rs tests/browser.py || $(fail) \
+	$(say) "Pages in a browser ($(PAGES); without a browser these tests are skipped, and say how to get one)"
+	BROWSER_PAGES=$(PAGES) $(BIN)/pytest -q -rs tests/browser.py || $(fail) \
 	  "A page is not as it should be: the message above names it."
 
 test-package: $(ENVIRONMENT)

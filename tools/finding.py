@@ -99,7 +99,7 @@ class Reader(HTMLParser):
         # What an element is: an entry of its own, a title, or text.
         entry = title = False
         if not (skipped or self.skip):
-            if tag == "section" and anchor and not anchor.endswith("-content"):
+            if tag == "section" and anchor and not re.search(r"-content(-\d+)?$", anchor):
                 entry = 1
             elif tag == "div" and anchor and self.ENTRY.search(classes) and "argument" not in classes:
                 entry = 2

@@ -16,6 +16,9 @@ document.addEventListener("copy", (event) => {
   event.preventDefault();
 });
 
+// The theme's bars that open a part of the contents have a picture only.
+for (const bar of document.querySelectorAll("nav summary")) bar.ariaLabel = "pages inside";
+
 // Parts of a long page that are out of sight are laid out when they come into
 // view, or when the browser has time. An address with a hash, a click on a
 // link and a printer want true positions at once.
