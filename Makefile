@@ -1,9 +1,10 @@
 # The two commands: `make book` and `make test`. Both make the environment
 # in .venv first, and use it again the next time.
+#
+# Make 3.81, which macOS brings, is enough: each line of a recipe is a shell of
+# its own, and what one line sets, the next does not know.
 
 SHELL := bash
-.SHELLFLAGS := -eu -o pipefail -c
-.ONESHELL:
 .SILENT:
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -16,11 +17,11 @@ say = printf '\n==> %s\n'
 # Used as `command || $(fail) "what to do"`.
 fail = bash -c 'printf "\n*** %s\n" "$$1" >&2; exit 1' make
 
-.PHONY: help book test test-package test-notebooks test-oldest lab tangle untangle execute lint bench clean distclean
+.PHONY: help book coursework test browser test-package test-notebooks test-oldest lab tangle untangle execute lint bench clean distclean
 
 help:  ## this list
 	echo "make <target>, where <target> is one of"
-	sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' Makefile | expand -t 14
+	awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
 
 $(ENVIRONMENT): requirements.txt pyproject.toml
 	$(say) "Making the environment in .venv (a few minutes, once)"
@@ -35,16 +36,21 @@ $(ENVIRONMENT): requirements.txt pyproject.toml
 
 book: $(ENVIRONMENT)  ## build the book and say where to open it
 	$(say) "Building the book"
-	# Sphinx reports a page's warnings only when it reads that page, so a
-	# build that did not end well must not be continued.
-	[ -e _build/complete ] || rm -rf _build
+# Sphinx reports a page's warnings only when it reads that page, so a build
+# that did not end well must not be continued.
+	[ -e _build/complete ] || rm -rf _build/html _build/.doctrees
 	rm -f _build/complete
-	# The status goes to standard output, the warnings to standard error.
+# The status goes to standard output, the warnings to standard error.
 	set -o pipefail; $(BIN)/jupyter-book build . -n -W --keep-going \
 	  | { grep --line-buffered -E '(reading sources|writing output).*%' || true; } \
 	  || $(fail) "The book did not build: correct the warnings above."
 	touch _build/complete
 	$(say) "Open file://$(CURDIR)/_build/html/index.html"
+
+coursework: $(ENVIRONMENT)  ## write the student notebooks into _build/coursework
+	$(BIN)/python -m rkhs_course make $(CHAPTERS)
+
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 # Two processes with one thread each are faster than one with two: most of
 # the matrices are small.
@@ -52,9 +58,16 @@ test: $(ENVIRONMENT)  ## run everything that must hold
 	$(say) "The package is what the book says"
 	$(BIN)/python tools/tangle.py --check || $(fail) \
 	  "Book and package differ: make tangle carries edits of the book, make untangle of the module."
-	export OMP_NUM_THREADS=1
-	$(MAKE) --jobs=2 --output-sync=target test-notebooks test-package
+	OMP_NUM_THREADS=1 $(MAKE) --jobs=2 $(SYNC) test-notebooks test-package
+	$(MAKE) browser PAGES=some
 	$(say) "Everything holds."
+
+# CHROMIUM=/path/to/chrome names another than the first on the path.
+PAGES := all
+browser: book  ## look at every page in a browser, if the machine has one
+	$(say) "Pages in a browser ($(PAGES); without a browser these tests are skipped, and say how to get one)"
+	BROWSER_PAGES=$(PAGES) $(BIN)/pytest -q -rs tests/browser.py || $(fail) \
+	  "A page is not as it should be: the message above names it."
 
 test-package: $(ENVIRONMENT)
 	$(say) "Tests of the package and of the book; doctests"
@@ -63,24 +76,24 @@ test-package: $(ENVIRONMENT)
 	$(say) "The book builds without a warning"
 	rm -rf _build
 	$(MAKE) book
+	$(BIN)/pytest -q tests/test_pages.py || $(fail) "A built page is not as it should be."
 
 test-notebooks: $(ENVIRONMENT)
 	$(say) "Every notebook gives the outputs and the pictures that it shows"
 	$(BIN)/pytest -q --nbval --nbval-current-env -p no:cacheprovider book || $(fail) \
 	  "A stored output is not what its cell gives: run make execute, and read the difference."
 
+OLDEST = $(shell sed -nE 's/^dependencies = \[(.*)\]/\1/p' pyproject.toml | tr -d '",' | sed 's/>=/==/g')
+
 test-oldest:  ## run the tests with the oldest NumPy and SciPy that are supported
 	$(say) "Making an environment in .venv/oldest"
 	"$(PYTHON)" -m venv .venv/oldest
-	oldest=$$(sed -nE 's/^dependencies = \[(.*)\]/\1/p' pyproject.toml | tr -d '",' | sed 's/>=/==/g')
-	.venv/oldest/bin/python -m pip install --quiet --disable-pip-version-check $$oldest ".[test]"
-	$(say) "Tests with $$oldest"
+	.venv/oldest/bin/python -m pip install --quiet --disable-pip-version-check $(OLDEST) ".[test]"
+	$(say) "Tests with $(OLDEST)"
 	OMP_NUM_THREADS=1 PYTHONPATH=. .venv/oldest/bin/python -m pytest -q --doctest-modules rkhs_lit tests
 
 lab: $(ENVIRONMENT)  ## open the chapters in JupyterLab
-	# Without the two options JupyterLab asks the internet for news.
-	cd book && ../$(BIN)/jupyter lab --LabApp.news_url= \
-	  --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate
+	$(BIN)/python tools/lab.py
 
 tangle: $(ENVIRONMENT)  ## write the package from the book (CHAPTERS="...": the book wins there)
 	$(BIN)/python tools/tangle.py $(CHAPTERS)
@@ -95,10 +108,10 @@ lint: $(ENVIRONMENT)  ## look for weak phrases, spelling, long cells
 	$(BIN)/python tools/lint.py
 
 bench: $(ENVIRONMENT)  ## run the benchmarks
-	for file in $(sort $(wildcard benchmarks/bench_*.py)); do $(say) "$$file"; $(BIN)/python "$$file"; done
+	set -e; for file in $(sort $(wildcard benchmarks/bench_*.py)); do $(say) "$$file"; $(BIN)/python "$$file"; done
 
 clean:  ## remove what was built
-	rm -rf _build build dist .pytest_cache .hypothesis
+	rm -rf _build build dist book/api .pytest_cache .hypothesis
 	find . -name .venv -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -exec rm -rf {} +
 
 distclean: clean  ## remove the environment as well

@@ -4,10 +4,10 @@ Each module holds the exported cells of the chapter of the same name. In the
 order of the book:
 
 rkhs_lit.conventions -- Conventions: what may go in, and what comes out
-    PrecisionWarning, Record, as_points, as_sequence, certain, choice, finite,
-    flag, frozen, function, generator, nonnegative, number, plain_array,
-    positive, positives, real_array, same_columns, tolerance, vector, whole,
-    width
+    PrecisionWarning, Record, Vectors, as_points, as_sequence, certain, choice,
+    finite, flag, frozen, function, generator, nonnegative, number,
+    plain_array, positive, positives, real_array, same_columns, tolerance,
+    vector, whole, width
 
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
@@ -50,11 +50,11 @@ rkhs_lit.duality -- Duality: the price of a constraint
     QPSolution, solve_qp
 
 rkhs_lit.svm -- Support vector machines: the widest street between two classes
-    SVM, nu_svm, svm
+    SVM, nu_svm, pair_steps, svm
 
 rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     Characteristic, GaussianEmbedding, embedding_distance, embedding_error,
-    embedding_inner, is_characteristic, mean_embedding, moved
+    embedding_inner, is_characteristic, mean_embedding, moved, squared_norm
 
 rkhs_lit.mmd -- MMD: the distance between two distributions
     PermutationTest, median_heuristic, mmd2_biased, mmd2_unbiased, mmd_test,
@@ -68,8 +68,8 @@ rkhs_lit.coco -- COCO: the two functions that covary most
     ConstrainedCovariance, coco, coco_test
 
 rkhs_lit.hsic -- HSIC: one number for dependence
-    FeatureSelection, GammaTest, Unmixing, balanced_labels, hsic, hsic_biased,
-    hsic_gamma_test, hsic_gaussian, hsic_null_moments, hsic_test,
+    FeatureSelection, GammaTest, Unmixing, balanced_labels, gamma_pvalue, hsic,
+    hsic_biased, hsic_gamma_test, hsic_gaussian, hsic_null_moments, hsic_test,
     hsic_unbiased, hsic_unmix, select_features, tile_sums
 
 rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
@@ -132,6 +132,7 @@ from rkhs_lit.conditional_independence import (
 from rkhs_lit.conventions import (
     PrecisionWarning,
     Record,
+    Vectors,
     as_points,
     as_sequence,
     certain,
@@ -182,6 +183,7 @@ from rkhs_lit.hsic import (
     GammaTest,
     Unmixing,
     balanced_labels,
+    gamma_pvalue,
     hsic,
     hsic_biased,
     hsic_gamma_test,
@@ -239,6 +241,7 @@ from rkhs_lit.mean_embedding import (
     is_characteristic,
     mean_embedding,
     moved,
+    squared_norm,
 )
 from rkhs_lit.mercer import (
     Eigensystem,
@@ -314,6 +317,7 @@ from rkhs_lit.riesz import (
 from rkhs_lit.svm import (
     SVM,
     nu_svm,
+    pair_steps,
     svm,
 )
 
@@ -375,6 +379,7 @@ __all__ = [
     "Taylor",
     "TensorProduct",
     "Unmixing",
+    "Vectors",
     "as_function",
     "as_kernel",
     "as_points",
@@ -407,6 +412,7 @@ __all__ = [
     "fourier_eigensystem",
     "frozen",
     "function",
+    "gamma_pvalue",
     "gaussian_bumps",
     "gaussian_derivative",
     "gaussian_features",
@@ -459,6 +465,7 @@ __all__ = [
     "one_point",
     "op_norm",
     "operator_core",
+    "pair_steps",
     "paired",
     "permutation_pvalue",
     "pivoted_cholesky",
@@ -492,6 +499,7 @@ __all__ = [
     "split_folds",
     "split_statistics",
     "squared_distances",
+    "squared_norm",
     "substrings",
     "svm",
     "tensor",

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 6da01525f0225c87
+# Cells: 7110a84b5abc0ac7
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -58,13 +58,8 @@ class Coordinates(check.Record):
     """Vectors φ in the place of features (:prf:ref:`thm-bayes-low-rank`).
 
     ``phi(T)`` has the vectors φ(t) of the points T in its rows, and the
-    (n, r) array ``phi.G`` those of X: K = G G' and k_X(t) = G φ(t).
-
-    Parameters
-    ----------
-    Phi : Features
-        The map of the points X.
-    tol, max_rank : as for `pivoted_cholesky`
+    (n, r) array ``phi.G`` those of the points X of Φ: K = G G' and
+    k_X(t) = G φ(t), up to `tol` and `max_rank` of `pivoted_cholesky`.
     """
 
     Phi: Features
@@ -114,10 +109,7 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
 
     Parameters
     ----------
-    k, l : Kernel
-        On the points X and on the points Y.
-    X, Y : sequences of n points
-        The pairs (x_i, y_i), effects and causes.
+    k, l, X, Y : kernels, and sequences of n effects and n causes for them
     prior : RKHSFunction or GaussianEmbedding
         The embedding in H_l of the new distribution of Y.
     lam : float
@@ -269,8 +261,7 @@ class BayesValidation(check.Record):
         density ratio up to a constant.
     epsilons, risks : (b,) arrays
         The second score of each ε, for the chosen λ.
-    lam, eps : float
-        Those with the least score and the least risk.
+    lam, eps : float, with the least score and the least risk
     """
 
     lams: np.ndarray
@@ -290,12 +281,12 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
                         rng=None, tol: float = 1e-14) -> BayesValidation:
     """Choose λ and ε of the kernel Bayes rule by cross-validation: λ by
     the first score, then ε by the second (:prf:ref:`prop-kbr-scores`).
-    With the same lams and folds, risks of both methods can be compared.
 
     Parameters
     ----------
     k, l, X, Y, prior, method, tol : as for `kernel_bayes_rule`
     lams, epsilons : lists of positive numbers
+        With the same lams and folds, risks of both methods compare.
     folds, rng : as for `cross_validate`
     """
     Phi, Psi = paired(k, l, X, Y)

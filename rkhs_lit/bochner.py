@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 230eff0ed8cc9d8c
+# Cells: f6f06bbb75af2ee6
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -175,10 +175,7 @@ def spectral_sample(kernel: Kernel, n: int, *, dim: int,
     if _mass(kernel, dim) == 0:
         raise ValueError("kernel must not be zero: a zero kernel has no "
                          "frequencies")
-    if not np.isfinite(omega).all():
-        raise ValueError("kernel has a width so small that frequencies "
-                         "overflow")
-    return omega
+    return check.finite(omega, "kernel")
 
 
 # %% [5] Which form wins?
@@ -194,10 +191,7 @@ class FourierFeatures(check.Record):
     Parameters
     ----------
     frequencies, phases : (q, d) and (q,) arrays
-    n_features : int
-        D, from q to 2q.
-    mass : float
-        k(0).
+    n_features, mass : D, from q to 2q, and k(0)
     """
 
     frequencies: np.ndarray
@@ -289,14 +283,13 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     """A factor F with F F' ≈ K(X), from few columns of K
     (:prf:ref:`thm-pivoted-cholesky`).
 
-    Takes O(n r²) operations and O(n r) memory; K is never formed.
+    Takes O(n r²) operations and O(n r) memory; K is never formed. A
+    kernel that is not positive definite is reported if the diagonal of
+    K - F F' shows it, not always.
 
     Parameters
     ----------
-    kernel : Kernel
-        Positive definite, on any kind of points. A function that is not
-        is reported if the diagonal of K - F F' shows it, not always.
-    X : sequence of n points
+    kernel, X : Kernel, sequence of n points of any kind
     tol : float
         Stop when tr(K - F F') <= tol tr(K).
     max_rank : int, optional
@@ -308,8 +301,7 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     F : (n, r) array
         K - F F' is positive definite, and zero at the pivots.
     pivots : (r,) array of int
-        Only with ``return_pivots=True``. ``F[pivots]`` is lower
-        triangular.
+        With ``return_pivots=True``; ``F[pivots]`` is lower triangular.
 
     Examples
     --------
@@ -355,12 +347,9 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
 # %% [8] Nyström features, and why the two are one
 @dataclass(frozen=True, eq=False, repr=False)
 class NystromFeatures(check.Record):
-    """The features L⁻¹ K(U, x) of landmarks U, made by `nystrom_features`
-    (:prf:ref:`thm-nystrom`).
-
-    The factor L is lower triangular with L L' = kernel(landmarks), a Gram
-    matrix that is invertible.
-    """
+    """The features L⁻¹ K(U, x) of landmarks U, for the lower triangular
+    factor L of their Gram matrix (:prf:ref:`thm-nystrom`). Made by
+    `nystrom_features`."""
 
     kernel: Kernel
     landmarks: Sequence
@@ -368,13 +357,8 @@ class NystromFeatures(check.Record):
 
     def __post_init__(self):
         Phi = Features(self.kernel, self.landmarks, "landmarks")
-        r, L = Phi.n, check.frozen(as_points(self.factor, "factor"))
-        if L.shape != (r, r) or not (L.diagonal() > 0).all() or (
-                np.triu(L, 1).any()):
-            raise ValueError(f"factor must be an ({r}, {r}) lower "
-                             "triangular array with a positive diagonal, "
-                             f"got shape {L.shape}")
-        vars(self).update(landmarks=Phi.points, factor=L, span=Phi)
+        vars(self).update(landmarks=Phi.points, span=Phi,
+                          factor=check.frozen(self.factor))
 
     def __repr__(self):
         return f"NystromFeatures({self.kernel}, r={len(self.factor)})"
@@ -391,8 +375,8 @@ def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
     projected on the span of the landmarks U (:prf:ref:`thm-nystrom`).
 
     As many features as the Gram matrix of the landmarks has numerical
-    rank; exact where one of x and y is a landmark. They are points of any
-    kind, also repeated; the pivots of `pivoted_cholesky` are a good choice.
+    rank; exact where one of x and y is a landmark. The pivots of
+    `pivoted_cholesky` are a good choice.
 
     >>> phi = nystrom_features(Gaussian(1.0), [0.0, 1.0, 1.0])
     >>> phi([0.0, 0.5, 1.0]).shape

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 28d07656f954d18f
+# Cells: 984eccdf95e62b97
 
 # %% [1] COCO: the two functions that covary most
 import math
@@ -15,9 +15,9 @@ from scipy.linalg import eigh, solve_triangular, svd, svdvals
 
 import rkhs_lit.conventions as check
 from rkhs_lit.bochner import pivoted_cholesky
-from rkhs_lit.cross_covariance import DENSE, cross_covariance, lanczos
+from rkhs_lit.cross_covariance import cross_covariance, lanczos
 from rkhs_lit.kernels import Kernel
-from rkhs_lit.mean_embedding import moved
+from rkhs_lit.mean_embedding import embedding_error, moved, squared_norm
 from rkhs_lit.mmd import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import RKHSFunction, as_function, paired
 from rkhs_lit.pca import centre
@@ -84,11 +84,8 @@ def _range_factor(Phi):
     r, near = _near(Phi)
     K, d = near.gram(), np.sqrt(near.diag())
     lam, V = eigh(centre(K))
-    # 1e-8 allows for kernels that are computed to eight digits.
-    if (np.abs(K) - np.outer(d, d)).max() > 1e-8 or (
-            lam[0] < -1e-8 * max(lam[-1], 1.0)):
-        raise ValueError(f"{Phi.kernel_name} must be positive definite, "
-                         "but its Gram matrix is not")
+    squared_norm(lam, max(lam[-1], 1.0), Phi.kernel_name)
+    squared_norm(np.outer(d, d) - np.abs(K), 1.0, Phi.kernel_name)
     kept = lam > len(K) * np.finfo(float).eps
     F = V[:, kept] * np.sqrt(lam[kept])
     return r, F - F.mean(axis=0)           # weights will sum to zero
@@ -102,32 +99,21 @@ def _some_unit(Phi):
 
 
 # %% [4] Fine print
-def _spread(Phi):
-    """The mean of ‖k_i - μ‖² over the points, or 0 for rounding."""
-    n = Phi.n
-    mean = Phi.dot(np.full(n, 1 / n)).mean()
-    spread = float(Phi.diag().mean() - mean)
-    if min(mean, spread) < -1e-8:        # both are squared norms
-        raise ValueError(f"{Phi.kernel_name} must be positive definite, "
-                         "but a squared norm is negative")
-    return spread if spread > 4 * n * np.finfo(float).eps else 0.0
-
-
 def _by_lanczos(Phi, Psi):
     """COCO with f and g, without a Gram matrix."""
     (r, X), (s, Y) = _near(Phi), _near(Psi)
     C = cross_covariance(X.kernel, Y.kernel, X, Y)
-    v, w = _spread(C.Phi), _spread(C.Psi)
-    zero = 4 * np.finfo(float).eps * (v + w)       # as in _from_range
-    theta, b = lanczos(C, zero) if v > 0 and w > 0 else (0.0, None)
+    n, eps = X.n, np.finfo(float).eps              # mean of ‖k_i - μ‖²
+    v, w = ((n - 1) * embedding_error(F.kernel, F) for F in (X, Y))
+    zero = 4 * eps * (v + w)                       # as in _from_range
+    theta, b = lanczos(C, zero) if min(v, w) > 4 * n * eps else (0.0, None)
     if theta <= zero:
         return 0.0, None, None
     f = C(C.Psi @ b)                               # for ‖Ψb‖ = 1
     g = C.adjoint()(f)
     w, values = g.weights, C.Psi.sample(g)
-    f_norm, g_norm = math.sqrt(b @ values), math.sqrt(w @ values)
-    if w[np.abs(w).argmax()] < 0:                  # n w = f - mean of f
-        f_norm, g_norm = -f_norm, -g_norm
+    sign = np.sign(w[np.abs(w).argmax()])          # n w = f - mean of f
+    f_norm, g_norm = sign * np.sqrt([b @ values, w @ values])
     return (g_norm / f_norm * r * s, Phi @ (f.weights / (f_norm * r)),
             Psi @ (w / (g_norm * s)))
 
@@ -138,9 +124,7 @@ class _Anchored(Kernel):
 
     def __init__(self, at_a):
         self.kernel, self.a = at_a.kernel, at_a.seen
-
-    def _prepare(self, X, name):
-        return self.kernel._prepare(X, name)
+        self._prepare = at_a.kernel._prepare
 
     def _gram(self, X, Y):
         k, a = self.kernel._gram, self.a
@@ -173,28 +157,25 @@ def _pivot_factor(Phi, tol, max_rank):
     return r, centred, function
 
 
-def _from_pivots(Phi, Psi, tol, max_rank):
-    """COCO with f and g in the spans of the pivots' features."""
-    r, F, f = _pivot_factor(Phi, tol, max_rank)
-    s, G, g = _pivot_factor(Psi, tol, max_rank)
-    gamma, u, v = _leading(F, G)
-    return (gamma * r * s, f(u), g(v)) if gamma else (0.0, None, None)
-
-
 # %% [6] COCO as a function
+DENSE = 300
+
+
 def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
          max_rank: int | None = None) -> ConstrainedCovariance:
-    """Constrained covariance with both witnesses
-    (:prf:ref:`thm-coco-witnesses`).
+    """Constrained covariance with both witnesses, the operator norm of
+    ``cross_covariance(k, l, X, Y)`` (:prf:ref:`thm-coco-witnesses`).
 
-    It is the operator norm of ``cross_covariance(k, l, X, Y)``. Above a
-    thousand points by Lanczos' method in O(n²) operations a step,
-    without a stored Gram matrix (:prf:ref:`prop-lanczos`).
+    Above 300 points by Lanczos' method in O(n²) operations a step,
+    without a stored Gram matrix (:prf:ref:`prop-lanczos`). A value that is
+    lost in the rounding errors of the Gram matrices is returned as zero;
+    then f and g are any functions of norm one, or zero if the kernel is
+    zero on all points. For linear kernels points far from zero cost digits
+    of ``f(X)``, not of the value.
 
     Parameters
     ----------
     k, l : Kernel
-        Positive definite, on any kind of points.
     X, Y : sequences of n points
         The pairs (x_i, y_i), at least two.
     tol, max_rank : float and int, optional
@@ -204,14 +185,6 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
         are the means of k(x_i, x_i) and l(y_i, y_i)
         (:prf:ref:`thm-coco-low-rank`). If k has a linear part, t is the
         mean of ‖k(x_i, ·) - k(a, ·)‖² for one of the points a.
-
-    Returns
-    -------
-    ConstrainedCovariance
-        A value that is lost in the rounding errors of the Gram matrices
-        is returned as zero; then f and g are any functions of norm one,
-        or zero if the kernel is zero on all points. For linear kernels
-        points far from zero cost digits of ``f(X)``, not of the value.
 
     Examples
     --------
@@ -224,21 +197,25 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
     """
     Phi, Psi = paired(k, l, X, Y, at_least=2)
     if tol is not None or max_rank is not None:
-        gamma, f, g = _from_pivots(Phi, Psi, tol, max_rank)
-    elif Phi.n > DENSE:
-        gamma, f, g = _by_lanczos(Phi, Psi)
+        (r, F, f), (s, G, g) = (_pivot_factor(M, tol, max_rank)
+                                for M in (Phi, Psi))
+        gamma, u, v = _leading(F, G)
+        if gamma > 0:
+            return ConstrainedCovariance(gamma * r * s, f(u), g(v))
     else:
-        gamma, f, g = _from_range(Phi, Psi)
-    if gamma == 0:
-        f, g = _some_unit(Phi), _some_unit(Psi)
-    return ConstrainedCovariance(gamma, f, g)
+        exact = _from_range if Phi.n <= DENSE else _by_lanczos
+        gamma, f, g = exact(Phi, Psi)
+        if gamma > 0:
+            return ConstrainedCovariance(gamma, f, g)
+    return ConstrainedCovariance(0.0, _some_unit(Phi), _some_unit(Psi))
 
 
 # %% [7] A permutation test
 def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
               rng=None, tol: float | None = None,
               max_rank: int | None = None) -> PermutationTest:
-    """Test whether two variables are independent
+    """Test whether two variables are independent. If they are, the p-value
+    is at most α with a probability of at most α, for every n and B
     (:prf:ref:`prop-coco-level`).
 
     The statistic is COCO, from factors of r and s columns that are
@@ -252,12 +229,6 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     n_permutations : int
         The number B of random permutations of Y.
     rng : seed or numpy.random.Generator, optional
-
-    Returns
-    -------
-    PermutationTest
-        For independent variables the p-value is at most α with a
-        probability of at most α, for every n and B.
 
     Examples
     --------

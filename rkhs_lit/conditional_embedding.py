@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 48a874fd18acd703
+# Cells: 17f73171e9ceaffb
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -121,10 +121,7 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
 
     Parameters
     ----------
-    k, l : Kernel
-        Positive definite, on the points X and on the points Y.
-    X, Y : sequences of n points
-        The pairs (x_i, y_i).
+    k, l, X, Y : kernels, and the sequences of n points for them
     lam : float
         λ > 0, added to the operator C_XX, so that nλ is added to the
         Gram matrix of X.
@@ -147,19 +144,14 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
 def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,
                             lams) -> np.ndarray:
     """Squared distances of l(y_i, ·) from the embedding at x_i that was
-    estimated without pair i (:prf:ref:`prop-ce-loo`).
+    estimated without pair i, in an (L, n) array (:prf:ref:`prop-ce-loo`).
 
     Parameters
     ----------
     k, l, X, Y : as for `conditional_embedding`
     lams : (L,) array
-        Numbers λ > 0 in any order.
-
-    Returns
-    -------
-    (L, n) array
-        A row for each λ; its mean is the criterion to minimise. The
-        other n - 1 pairs are fitted with the same nλ.
+        In any order. The mean of the row of a λ is the criterion to
+        minimise. The other n - 1 pairs are fitted with the same nλ.
 
     Examples
     --------

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d7c821d47e80112b
+# Cells: 2438ae248fb9e1a0
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -16,14 +16,13 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, svd
 from scipy.linalg.lapack import dpstrf
 from scipy.optimize import brentq
-from scipy.special import gammaincc
 
 import rkhs_lit.conventions as check
 from rkhs_lit.cross_covariance import (RKHSOperator, cross_covariance,
                                        regularised_solve)
-from rkhs_lit.hsic import GammaTest
+from rkhs_lit.hsic import GammaTest, gamma_pvalue
 from rkhs_lit.kernels import Kernel
-from rkhs_lit.mean_embedding import moved
+from rkhs_lit.mean_embedding import moved, squared_norm
 from rkhs_lit.moore_aronszajn import Features
 from rkhs_lit.pca import centre
 from rkhs_lit.ridge import ridge_factor
@@ -32,23 +31,18 @@ from rkhs_lit.ridge import ridge_factor
 # %% [2] The conditional covariance operator
 def conditional_covariance(kx: Kernel, ky: Kernel, kz: Kernel, X, Y, Z,
                            lam: float) -> RKHSOperator:
-    """The regularised conditional covariance operator of a sample
+    """The regularised conditional covariance operator S from H_ky to H_kx
+    of a sample: ⟨f, S g⟩ is the covariance of f(x_i) and g(y_i) less the
+    part that a ridge regression on z_i explains
     (:prf:ref:`thm-conditional-limit`).
 
     Parameters
     ----------
     kx, ky, kz : Kernel
-        Positive definite, on any kind of points.
     X, Y, Z : sequences of n points
         The triples (x_i, y_i, z_i).
     lam : float
         The number λ > 0 that is added to the covariance operator of Z.
-
-    Returns
-    -------
-    RKHSOperator
-        S from H_ky to H_kx: ⟨f, S g⟩ is the covariance of f(x_i) and
-        g(y_i) less the part that a ridge regression on z_i explains.
 
     Examples
     --------
@@ -69,25 +63,22 @@ def conditional_covariance(kx: Kernel, ky: Kernel, kz: Kernel, X, Y, Z,
     return Sxy - Sxz @ regularised_solve(Szz, Szy, lam)
 
 
-# %% [3] The conditional covariance operator
 def _triples(kx, ky, kz, X, Y, Z, at_least=1):
     """The maps Φ, Ψ and Θ of triples, at least so many."""
     maps = [Features(kx, X, "X", "kx"), Features(ky, Y, "Y", "ky"),
             Features(kz, Z, "Z", "kz")]
-    n = len(maps[0])
-    if n < at_least:
-        raise ValueError(f"X must hold at least {at_least} points, got {n}")
-    for Psi in maps[1:]:
-        if len(Psi) != n:
-            raise ValueError(f"{Psi.name} must have as many points as X "
-                             f"({n}), got {len(Psi)}")
+    for F in maps:
+        if F.n != maps[0].n or F.n < at_least:
+            raise ValueError(f"{F.name} must have as many points as X, and "
+                             f"at least {at_least}, got {F.n}")
     return maps
 
 
-# %% [4] Gram matrices
+# %% [3] Gram matrices
 def conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
-    """The squared norm of the conditional covariance operator, from
-    Gram matrices (:prf:ref:`thm-conditional-gram`).
+    """The squared norm ``hs_norm(conditional_covariance(...)) ** 2``, from
+    Gram matrices (:prf:ref:`thm-conditional-gram`). If Kz is constant, it
+    is ``hsic_biased(Kx, Ky)``.
 
     Parameters
     ----------
@@ -95,12 +86,6 @@ def conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
         Gram matrices of the three variables; they are centred here.
     lam : float
         λ > 0 regularises the operator: K_z + nλI in matrices.
-
-    Returns
-    -------
-    float
-        ``hs_norm(conditional_covariance(...)) ** 2``. If Kz is constant,
-        it is ``hsic_biased(Kx, Ky)``.
 
     Examples
     --------
@@ -114,30 +99,18 @@ def conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
     factor = ridge_factor(C, mu, "n lam", "Kz")
     RA, RB = mu * cho_solve(factor, A), mu * cho_solve(factor, B)
     bound = float(np.trace(Kx)) * float(np.trace(Ky))
-    return _squared_norm(RA, RB, bound) / len(A) ** 2
+    return _trace(RA, RB, bound) / len(A) ** 2
 
 
-# %% [5] Gram matrices
 def normalised_conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
     """The squared norm of the normalised conditional covariance operator
     (:prf:ref:`thm-normalised-operator`, :prf:ref:`thm-conditional-gram`).
 
-    Parameters
-    ----------
-    Kx, Ky, Kz : (n, n) arrays
-        Gram matrices of the three variables; they are centred here.
-    lam : float
-        λ > 0 is added to all three covariance operators.
+    Arguments as in `conditional_hsic`; λ > 0 is added to all three
+    covariance operators. The value is between 0 and the smaller rank of
+    the centred Kx and Ky. For few values of X, Y and Z and λ → 0 it does
+    not depend on the kernels, provided that they are characteristic.
 
-    Returns
-    -------
-    float
-        Between 0 and the smaller rank of the centred Kx and Ky. For
-        few values of X, Y and Z and λ → 0 it does not depend on the
-        kernels, provided that they are characteristic.
-
-    Examples
-    --------
     Without a third variable and for tables it is Pearson's χ²/n:
 
     >>> K = np.kron(np.eye(2), np.ones((3, 3)))
@@ -150,10 +123,9 @@ def normalised_conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
                for K, name in ((A, "Kx"), (B, "Ky"), (C, "Kz")))
     RNx = mu * cho_solve(z, cho_solve(x, A))
     RNy = mu * cho_solve(z, cho_solve(y, B))
-    return _squared_norm(RNx, RNy, len(A))
+    return _trace(RNx, RNy, len(A))
 
 
-# %% [6] Gram matrices
 def _centred(**grams):
     """The centred Gram matrices, checked under their names."""
     n = len(check.real_array(grams["Kx"], "Kx", 2))
@@ -168,18 +140,14 @@ def _centred(**grams):
         yield centre(K)
 
 
-def _squared_norm(A, B, bound):
-    """tr(A B), which is not negative, checked."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        value = float(check.finite(np.einsum("ij,ji->", A, B),
-                                   "the product of Kx and Ky"))
-    if value < -1e-8 * bound:       # for kernels known to eight digits
-        raise ValueError("Kx and Ky must be positive definite, but the "
-                         "squared norm is negative")
-    return max(value, 0.0)
+@np.errstate(over="ignore", invalid="ignore")
+def _trace(A, B, bound):
+    """tr(A B), which is a squared norm."""
+    value = check.finite(np.einsum("ij,ji->", A, B), "a sum over Kx and Ky")
+    return squared_norm(float(value), bound, "Kx and Ky")
 
 
-# %% [7] A test
+# %% [4] A test
 def _null(M, fit, *grams):
     """For the sum of B * M, for each B = S L S: estimates of its mean
     and variance under the hypothesis (:prf:ref:`thm-ci-null`)."""
@@ -195,15 +163,7 @@ def _null(M, fit, *grams):
     return [(h @ B.diagonal(), 2 * np.sum((hat * B) ** 2)) for B in grams]
 
 
-def _gamma_tail(total, mean, variance):
-    """Probability that a gamma variable is at least ``total``."""
-    if not (mean > 0 and variance > 0):
-        return 1.0
-    return float(gammaincc(mean**2 / variance,
-                           max(total, 0.0) * mean / variance))
-
-
-# %% [8] Fine print
+# %% [5] Fine print
 def _centred_factor(Phi):
     """c, a centred factor of the Gram matrix of k / c, and the trace of
     that matrix before centring, all with moved features."""
@@ -211,9 +171,7 @@ def _centred_factor(Phi):
     K = Phi.gram()
     L, pivots, rank, _ = dpstrf(K.T, lower=1)
     F = np.tril(L[:, :max(rank, 1)])[np.argsort(pivots)]
-    if (K.diagonal() - np.sum(F * F, axis=1)).min() < -1e-8:
-        raise ValueError(f"{Phi.kernel_name} must be positive definite, "
-                         "but its Gram matrix is not")
+    squared_norm(K.diagonal() - np.sum(F * F, axis=1), 1.0, Phi.kernel_name)
     for _ in range(2):              # the second round removes rounding
         F = F - F.mean(axis=0)
     return c, F, K.trace()
@@ -235,7 +193,7 @@ class _Fit(NamedTuple):
     share: float            # of n - 1, that the eigenvalues fill
 
 
-# %% [9] Fine print
+# %% [6] Fine print
 def _regression(Theta, lam):
     """The regression on Z, for a given λ or by default."""
     c, F, trace = _centred_factor(Theta)
@@ -276,7 +234,7 @@ def _residual_gram(Phi, fit):
     return P @ P.T / unit, unit * c
 
 
-# %% [10] Fine print
+# %% [7] Fine print
 def _probe(w):
     """Gram matrix of functions of Z that are finer than those of w."""
     size = np.sqrt(w.diagonal())
@@ -304,7 +262,7 @@ def _coordinates(Z):
 
 def _misfit(g, fit, residuals):
     """p-values: do the residuals depend on Z, by functions of g?"""
-    return [_gamma_tail(np.vdot(V, g), *m)
+    return [gamma_pvalue(np.vdot(V, g), *m)
             for V, m in zip(residuals, _null(g, fit, *residuals))]
 
 
@@ -328,7 +286,7 @@ def _objection(w, Z, fit, residuals, moments):
     return ""
 
 
-# %% [11] The test as a function
+# %% [8] The test as a function
 @dataclass(frozen=True)
 class ConditionalTest(GammaTest):
     """What `conditional_independence_test` has found.
@@ -352,12 +310,16 @@ class ConditionalTest(GammaTest):
     undecided: str
 
 
-# %% [12] The test as a function
 def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
                                   X, Y, Z, *, lam: float | None = None
                                   ) -> ConditionalTest:
     """Test whether X and Y are independent given Z
     (:prf:ref:`prop-residual-statistic`, :prf:ref:`thm-ci-null`).
+
+    The p-value is approximate: regressions are not perfect, and a gamma
+    distribution replaces the exact one; values below 1 % can be twice as
+    frequent. It is 1 where the test cannot tell, and ``undecided`` says
+    why.
 
     Parameters
     ----------
@@ -370,14 +332,6 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
         λ > 0 of the regressions on Z (K_z + nλI in matrices). Default:
         the least that leaves half of the degrees of freedom.
 
-    Returns
-    -------
-    ConditionalTest
-        With an approximate p-value: regressions are not perfect, and a
-        gamma distribution replaces the exact one; values below 1 % can
-        be twice as frequent. It is 1 where the test cannot tell, and
-        ``undecided`` says why.
-
     Examples
     --------
     >>> from rkhs_lit.kernels import Gaussian
@@ -387,7 +341,7 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     True
     """
     Phi, Psi, Theta = _triples(kx, ky, kz, X, Y, Z, at_least=4)
-    n, fit, m = len(Theta), _regression(Theta, lam), Theta.unit()[1].gram()
+    n, fit, m = Theta.n, _regression(Theta, lam), Theta.unit()[1].gram()
     (A, a), (B, b) = _residual_gram(Phi, fit), _residual_gram(Psi, fit)
     if not A.diagonal() @ B.diagonal() > 1e-28 * n:
         return ConditionalTest(
@@ -397,7 +351,7 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
     T = max(np.vdot(A * B, w), 0.0)
     moments = np.mean(_null(A * w, fit, B) + _null(B * w, fit, A), axis=0)
     undecided = _objection(w, Theta.points, fit, (A, B), moments)
-    pvalue = 1.0 if undecided else _gamma_tail(T, *moments)
+    pvalue = 1.0 if undecided else gamma_pvalue(T, *moments)
     (mean, variance), unit = moments, check.finite(
         a * b / n**2, "the product of kx and ky")
     return ConditionalTest(T * unit, pvalue, mean * unit,

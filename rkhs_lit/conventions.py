@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a1ad41440b8483bc
+# Cells: 63429e629023f22e
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -214,18 +214,14 @@ def real_array(values, name: str, ndim: int | None = None) -> np.ndarray:
 def as_sequence(X, name: str = "X"):
     """Points of any kind, in an array, list, tuple or `Pairs`: `X` itself,
     or an array or a list of its elements (:prf:ref:`def-points`)."""
+    if hasattr(X, "__array__") or hasattr(X, "toarray") or _masked(X):
+        X = plain_array(X, name)         # also a data frame or a column
     if (isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__")
             or (isinstance(X, np.ndarray) and X.ndim == 0)):
         raise ValueError(f"{name} must be a sequence of points, got a "
                          f"single {type(X).__name__}: write [{name}]")
-    if hasattr(X, "toarray"):
-        raise ValueError(f"{name} must be dense: write {name}.toarray()")
     if len(X) == 0:
         raise ValueError(f"{name} must hold at least one point")
-    if hasattr(X, "__array__"):          # also a data frame or a column
-        return plain_array(X, name)
-    if _masked(X):
-        raise ValueError(f"{name} must not have masked entries")
     return X if hasattr(X, "__getitem__") else list(X)
 
 
@@ -242,8 +238,9 @@ def vector(values, name: str, n: int | None = None) -> np.ndarray:
     (:prf:ref:`def-points`)."""
     column = np.array(as_points(values, name)[:, 0])
     if np.ndim(values) != 1 or len(column) != (n or len(column)):
-        many = "" if n is None else f" for each of {n} points"
-        raise ValueError(f"{name} must be one number{many}, got shape "
+        wanted = "a list of numbers" if n is None else (
+            f"one number for each of {n} points")
+        raise ValueError(f"{name} must be {wanted}, got shape "
                          f"{np.shape(values)}")
     column.setflags(write=False)
     return column
@@ -251,12 +248,11 @@ def vector(values, name: str, n: int | None = None) -> np.ndarray:
 
 def positives(values, name: str) -> np.ndarray:
     """A list of positive numbers, read-only (:prf:ref:`def-numbers`)."""
-    array = as_points(values, name)
-    if np.ndim(values) != 1 or not (array > 0).all():
+    array = vector(values, name)
+    if array.min() <= 0:
         raise ValueError(f"{name} must be a list of positive numbers, got "
-                         f"shape {np.shape(values)} with the least value "
-                         f"{array.min():.6g}")
-    return frozen(array[:, 0])
+                         f"{array.min():.6g} among them")
+    return array
 
 
 # %% [11] Errors, results and records
@@ -279,6 +275,28 @@ class Record:
                 if isinstance(part, np.ndarray):
                     part.setflags(write=False)
         vars(self).update(state)
+
+
+class Vectors:
+    """Elements of a vector space: a subclass says what ``f + g`` and
+    ``f * c`` are, the rest follows (:prf:ref:`def-numbers`)."""
+
+    # NumPy numbers must leave ``c * f`` to this class.
+    __array_ufunc__ = None
+
+    def __radd__(self, other):           # sum(vectors) starts from 0
+        zero = isinstance(other, Real) and other == 0
+        return self if zero else NotImplemented
+
+    def __rmul__(self, c):
+        return self * c
+
+    def __neg__(self):
+        return self * -1
+
+    def __sub__(self, other):
+        same = isinstance(other, type(self))
+        return self + -other if same else NotImplemented
 
 
 # %% [13] How many digits to believe

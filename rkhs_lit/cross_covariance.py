@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b07ef99de434d095
+# Cells: c09e899c3f77f91d
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -20,7 +20,7 @@ from scipy.linalg import (LinAlgError, LinAlgWarning, block_diag,
 
 import rkhs_lit.conventions as check
 from rkhs_lit.kernels import Kernel, Pairs, reduce_tiles
-from rkhs_lit.mean_embedding import moved
+from rkhs_lit.mean_embedding import moved, squared_norm
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
 
@@ -104,7 +104,7 @@ class LowRank(check.Record):
 
 # %% [3] The type `RKHSOperator`
 @dataclass(frozen=True, eq=False, repr=False)
-class RKHSOperator(check.Record):
+class RKHSOperator(check.Record, check.Vectors):
     """The operator A = Φ W Ψ* = Σ W_ij k(x_i, ·) ⊗ l(y_j, ·) from H_l to
     H_k (:prf:ref:`thm-operator-calculus`).
 
@@ -175,29 +175,12 @@ class RKHSOperator(check.Record):
         return _operator(self.Phi.joined(other.Phi), W,
                          self.Psi.joined(other.Psi))
 
-    def __radd__(self, other):
-        # sum(operators) starts from the number 0.
-        return self if isinstance(other, Real) and other == 0 else (
-            NotImplemented)
-
-    # NumPy numbers must leave ``c * A`` to this class.
-    __array_ufunc__ = None
-
     @_free
     def __mul__(self, c):
         return _operator(self.Phi, _number(c) * self.weights, self.Psi)
 
-    __rmul__ = __mul__
-
     def __truediv__(self, c):
         return self * (1 / _number(c, zero=False))
-
-    def __neg__(self):
-        return -1 * self
-
-    def __sub__(self, other):
-        return self + -other if isinstance(other, RKHSOperator) else (
-            NotImplemented)
 
 
 def _operator(Phi, W, Psi):
@@ -334,17 +317,15 @@ def _trace(A, B):
 # %% [7] Fine print
 def _factor(Phi, U=None):
     """A matrix F with U' K U = F F'; without U with K = F F'."""
-    sizes = np.sqrt(Phi.diag())
-    t = sizes if U is None else np.abs(U).T @ sizes
+    t = np.sqrt(Phi.diag())
+    if U is not None:
+        t = np.abs(U).T @ t
     t = np.where(t > 0, t, 1.0)
     S = (Phi.gram() / t[:, None] / t if U is None
          else (U / t).T @ Phi.dot(U / t))
     lam, V = eigh(S)
     top = max(lam[-1], 1.0)
-    if lam[0] < -1e-8 * top:
-        raise ValueError("A must have positive definite kernels, but a "
-                         "Gram matrix has the scaled eigenvalue "
-                         f"{lam[0]:.6g}")
+    squared_norm(lam, top, Phi.kernel_name)
     kept = lam > len(S) * np.finfo(float).eps * top
     # Equal rows of S give equal rows here, and cancel to the last digit.
     return t[:, None] * (S @ V[:, kept]) / np.sqrt(lam[kept])
@@ -352,12 +333,8 @@ def _factor(Phi, U=None):
 
 def _square(Phi, b, values):
     """The squared norm b' Φ*Φ b, 0 if it is lost in rounding errors."""
-    square = b @ values
     size = (np.abs(b) @ np.sqrt(Phi.diag())) ** 2
-    # 1e-8 allows for kernels that are computed to eight digits.
-    if square < -1e-8 * size:
-        raise ValueError(f"{Phi.kernel_name} must be positive definite, "
-                         "but a squared norm is negative")
+    square = squared_norm(b @ values, size, Phi.kernel_name)
     return square if square > 4 * np.finfo(float).eps * size else 0.0
 
 
@@ -485,13 +462,10 @@ def hs_norm(A: RKHSOperator) -> float:
     (:prf:ref:`lem-operator-moved`).
     """
     (s, U), = _units(_as_operator(A))
-    square, bound = float(_trace(U, U)), _bound(U) ** 2
-    if square < -1e-8 * bound:
-        raise ValueError("A must have positive definite kernels, but its "
-                         "squared norm is negative")
-    many = max(A.Phi.n, A.Psi.n) > DENSE
+    bound, many = _bound(U) ** 2, max(A.Phi.n, A.Psi.n) > DENSE
+    square = squared_norm(float(_trace(U, U)), bound, "the kernels of A")
     if square > 1e-9 * bound or many:
-        value = math.sqrt(max(square, 0.0))
+        value = math.sqrt(square)
     else:
         value = float(np.linalg.norm(operator_core(U)))
     return _certain(value, s, U, many, "hs_norm(A)")

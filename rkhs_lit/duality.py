@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/duality.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 4eee7ea3698c52ee
+# Cells: 00c5fcad89f82ca5
 
 # %% [1] Duality: the price of a constraint
 import math
@@ -67,13 +67,8 @@ def _reduced(model, theta):
         K[:m, :m] = P[np.ix_(inner, inner)]
     K[m:, :m], K[:m, m:], K[m:, m:] = B, B.T, -(D / d) @ D.T
     K.flat[:m * N:N + 1] = h[inner]
-    top = np.abs(K.diagonal())          # units that bring K near one
-    top[:m] = np.where(top[:m] > 0, top[:m], np.abs(B).max(
-        axis=0, initial=0.0) ** 2)
-    u = 1 / np.sqrt(np.where(top > 0, top, 1.0))
-    top[m:] = np.maximum(top[m:], (np.abs(B) * u[:m]).max(
-        axis=1, initial=0.0) ** 2)
-    u[m:] = 1 / np.sqrt(np.where(top[m:] > 0, top[m:], 1.0))
+    top = np.abs(K).max(axis=1, initial=0.0)       # of each row
+    u = 1 / np.sqrt(np.where(top > 0, top, 1.0))   # no entry above one
     K *= u
     K *= u[:, None]
     K.flat[::N + 1] += np.where(
@@ -313,6 +308,7 @@ def _semidefinite(P):
     return True
 
 
+# %% [7] Fine print
 def _optimum(program):
     """A solution x, the multipliers of Ax = b and Cx <= c, the error (0
     if the solution is exact, infinite if it cannot be known), and the
@@ -343,7 +339,7 @@ def _optimum(program):
     return x, y, lam, error, count
 
 
-# %% [7] Fine print
+# %% [8] Fine print
 def _nearest(program):
     """The point within the bounds that is closest to obeying the rows,
     and by how much it fails."""
@@ -370,6 +366,7 @@ def _descent(program):
         upper=np.where(np.isfinite(program.upper), 0.0, np.inf)))[0]
 
 
+# %% [9] Fine print
 def _near(M, v, tol):
     """w near v with Mw = 0 exactly, zero where v is nearly zero."""
     v = np.round(v / (np.abs(v).max(initial=0.0) or 1.0) * 2.0**40) / 2**40
@@ -433,6 +430,7 @@ def _feasible(program, x, tol):
     return np.array(x, dtype=float)
 
 
+# %% [10] Fine print
 def _no_solution(program):
     """A proof that there is no solution, or why it is not one."""
     def first(search, start):
@@ -452,7 +450,7 @@ def _no_solution(program):
     return None
 
 
-# %% [8] Fine print
+# %% [11] Fine print
 @dataclass(frozen=True, eq=False)
 class QPSolution(check.Record):
     """Answer to a quadratic programme (:prf:ref:`thm-qp-trichotomy`).
@@ -519,7 +517,7 @@ class QPSolution(check.Record):
                 value.flags.writeable = False
 
 
-# %% [9] Fine print
+# %% [12] Fine print
 def _quadratic(P, n):
     P = check.real_array(P, "P", 2)
     if P.shape != (n, n):
@@ -583,6 +581,7 @@ def _checked(P, q, A, b, C, c, lower, upper, factor):
     return _Programme(P, factor, q, *rest)
 
 
+# %% [13] Fine print
 # Powers of two: variables, objective, rows of A and of C.
 _Units = namedtuple("_Units", "x objective A C")
 
@@ -628,6 +627,7 @@ def _units(program):
     return _Units(x + s, t + t % 2, r[:p] - s, r[p:-1] - s)
 
 
+# %% [14] Fine print
 def _answer(program, u, status, x, y=None, lam=None, z=None, w=None, *,
             left=None, direction=None, margin=0.0, **more):
     """The record, in the units of the caller."""
@@ -672,7 +672,7 @@ def _answer(program, u, status, x, y=None, lam=None, z=None, w=None, *,
         inequality=lam, **more)
 
 
-# %% [10] The solver
+# %% [15] The solver
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
              c=None, factor=None) -> QPSolution:
     """Solve a convex quadratic programme (:prf:ref:`thm-qp-trichotomy`).
@@ -715,6 +715,7 @@ def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
     """
     given = _checked(P, q, A, b, C, c, lower, upper, factor)
     with np.errstate(all="ignore"):
+        # Presolve: good units, and bounds that cross.
         units = _units(given)
         program = _scaled(given, units)
         P, F, q, A, b, C, c, lower, upper = program
@@ -724,6 +725,7 @@ def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
             return _answer(program, units, "infeasible", np.clip(
                 none, upper, lower), 0 * b, 0 * c, e, e, left=none,
                 margin=e[i] * (lower[i] - upper[i]), iterations=0)
+        # Interior point; then a certificate of one kind or another.
         x, y, lam, error, count = _optimum(program)
         small = len(q) + len(b) + 2 * len(c) <= _SMALL
         proof = None

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ce67c69927495047
+# Cells: 79033c526a303268
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -133,31 +133,29 @@ class KernelBayesFilter(check.Record):
         """The embedding of a state, from the embedding of its prior
         distribution and an observation y of it."""
         W, _ = self._run(one_point(self.l, y, "y", "l"),
-                         self.phi.of(prior, "prior"))
+                         theta=self.phi.of(prior, "prior"))
         return self.Phi @ W[0]
 
     def step(self, y, previous: RKHSFunction | GaussianEmbedding | None
              = None) -> RKHSFunction:
         """The embedding of a state, from an observation y of it and the
         embedding of the state before, if there was one."""
-        theta = None if previous is None else self.M @ self.phi.of(
-            previous, "previous")
-        W, _ = self._run(one_point(self.l, y, "y", "l"), theta)
+        W, _ = self._run(one_point(self.l, y, "y", "l"), previous)
         return self.Phi @ W[0]
 
     def filter(self, ys, previous: RKHSFunction | GaussianEmbedding | None
                = None) -> "Filtered":
         """The embeddings and estimates for a sequence of observations,
         the first of which follows on `previous`, if that is given."""
-        theta = None if previous is None else self.M @ self.phi.of(
-            previous, "previous")
-        W, notes = self._run(Features(self.l, ys, "ys", "l"), theta)
-        return Filtered(self.k, self.states, W, self.locate(W), notes)
+        W, notes = self._run(Features(self.l, ys, "ys", "l"), previous)
+        return Filtered(self.k, self.states, W, self._estimates(W), notes)
 
-    def _run(self, at_ys, theta):
+    def _run(self, at_ys, previous=None, theta=None):
         """The weights α⁺ after each observation, and how they were found
         (:prf:ref:`alg-kernel-filter`, its list from the end); θ⁻ are the
         coordinates of the first prediction, if there is one."""
+        if previous is not None:
+            theta = self.M @ self.phi.of(previous, "previous")
         F, gammas, W, notes = self.F, self.gamma(at_ys), [], []
         seen = np.abs(gammas).max(axis=1) > 1e-8 * np.sqrt(at_ys.diag())
         for gamma, visible in zip(gammas, seen):
@@ -188,20 +186,21 @@ class KernelBayesFilter(check.Record):
         if W.shape[1] != self.Phi.n:
             raise ValueError("W must have a weight for each of "
                              f"{self.Phi.n} states, got shape {W.shape}")
+        return self._estimates(W)
+
+    def _estimates(self, W):
         best = np.argmax((W @ self.F) @ self.F.T, axis=1)
-        highest = self.Phi[best]
         if self.estimate == "state":
-            found = highest.points
-            return tuple(found) if isinstance(found, list) else found
+            return self.Phi[best].points
         if self.estimate == "mean":
-            U = np.array([*map(unit_mass, W)])
-            X = as_points(self.states, "states")
-            cancel = U.sum(axis=1) < np.abs(U).sum(axis=1) / 10
-            for j in np.flatnonzero(cancel):
-                U[j] = unit_mass(np.maximum(U[j], 0.0))
-            found = np.where(U.any(axis=1)[:, None], U @ X, X[best])
+            X, means = as_points(self.states, "states"), []
+            for j, u in zip(best, map(unit_mass, W)):
+                if u.sum() < np.abs(u).sum() / 10:         # they cancel
+                    u = unit_mass(np.maximum(u, 0.0))
+                means.append(u @ X if u.any() else X[j])
+            found = np.array(means)
         else:
-            found = modes(self.Phi, W, highest)[0]
+            found, _ = modes(self.Phi, W, self.Phi[best])
         return check.frozen(found[:, 0] if np.ndim(self.states) == 1
                             else found)
 
@@ -225,12 +224,10 @@ class Filtered(check.Record):
 
     Attributes
     ----------
-    kernel, states : Kernel and sequence of n points
-        Of the recording.
+    kernel, states : Kernel and sequence of n points of the recording
     weights : (T, n) array
         In row t the weights of the embedding at time t.
-    estimates : (T, d) or (T,) array, or sequence of T states
-        A point for each embedding.
+    estimates : array or sequence of T points, one for each embedding
     notes : tuple of T strings
         How each embedding was found: "start", "posterior", or one of
         the resorts "prediction", "restart" and "training".
@@ -271,8 +268,7 @@ class FilterValidation(check.Record):
     kernels, lams, epsilons : p pairs (k, l), (q,) and (r,) arrays
     errors : (p, q, r) array
         The validation error for each pair of kernels, λ and ε.
-    best : tuple of three int
-        The place of the least error.
+    best : tuple of three int, the place of the least error
     """
 
     filter: KernelBayesFilter
@@ -298,8 +294,7 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     Parameters
     ----------
     kernels : list of pairs (k, l)
-    states : (n + 1, d) or (n + 1,) array
-    observations : sequence of n + 1 points
+    states, observations : array and sequence of n + 1 points
     lams, epsilons : (q,) and (r,) arrays
     held_out : int
         How many of the last states are estimated and not trained on.
@@ -327,11 +322,10 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     for p, (k, l) in enumerate(kernels):
         trained = KernelBayesFilter(k, l, X[:cut], Y[:cut], lams[0],
                                     epsilons[0], **options)
-        for q, lam in enumerate(lams):
-            for r, eps in enumerate(epsilons):
-                found = trained.retune(lam, eps).filter(Y[cut:]).estimates
-                gaps = (np.asarray(found) - X[cut:]) / unit
-                errors[p, q, r] = np.sum(gaps**2) / len(gaps)
+        for q, r in np.ndindex(*errors.shape[1:]):
+            found = trained.retune(lams[q], epsilons[r]).filter(Y[cut:])
+            gaps = (np.asarray(found.estimates) - X[cut:]) / unit
+            errors[p, q, r] = np.sum(gaps**2) / len(gaps)
     p, q, r = map(int, np.unravel_index(errors.argmin(), errors.shape))
     chosen = KernelBayesFilter(*kernels[p], X, Y, lams[q], epsilons[r],
                                **options)

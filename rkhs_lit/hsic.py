@@ -4,13 +4,12 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 76dfe9289e66b17b
+# Cells: cf953fe8cc06641e
 
 # %% [1] HSIC: one number for dependence
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from numbers import Rational
 
 import numpy as np
@@ -25,7 +24,7 @@ from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import is_constant
 from rkhs_lit.kernels import TILE, Gaussian, Kernel, reduce_tiles
 from rkhs_lit.mean_embedding import (GaussianEmbedding, embedding_distance,
-                                     moved)
+                                     moved, squared_norm)
 from rkhs_lit.mmd import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import Features, paired
 from rkhs_lit.pca import centre
@@ -102,26 +101,19 @@ def _gram_pair(K, L, at_least=1):
 ROUNDING = 16 * np.finfo(float).eps
 
 
-def _clipped(value, scale, names="K and L"):
-    """max(value, 0) for squared norms, from terms of this scale."""
-    # 1e-8 allows for kernels that are computed to eight digits.
-    if np.min(value) < -1e-8 * scale:
-        raise ValueError(f"{names} must be positive definite, but the "
-                         "squared norm is negative")
-    return np.maximum(value, 0)
-
-
 def _estimate(value, K, L, tops, *, square=False):
     """The value, with a warning if rounding leaves it in doubt."""
     if isinstance(value, Fraction):
-        return _clipped(value, 0) if square else value
+        return squared_norm(value, 0, "K and L") if square else value
     p, q = (abs(M.trace() / len(M) - M.mean()) for M in (K, L))
     r, s = (np.abs(M.mean(axis=1)).max() for M in (K, L))
     scale = tops[0] * q + tops[1] * p + r * s
     if not (K.any() and L.any()):
         scale = 0.0                                   # a constant matrix
-    value = float(_clipped(value, scale) if square else value)
-    return check.certain(value, ROUNDING * scale, "HSIC of K and L", p * q)
+    if square:
+        value = squared_norm(value, scale, "K and L")
+    return check.certain(float(value), ROUNDING * scale,
+                         "HSIC of K and L", p * q)
 
 
 # %% [6] Fine print
@@ -150,10 +142,10 @@ def _directions(start, forth):
                          f"{A.shape}")
     with np.errstate(all="ignore"):
         W = A @ forth
-        W = W / np.abs(W).max(axis=1, keepdims=True)
+        W = W / np.linalg.norm(W, axis=1, keepdims=True)
     if not np.isfinite(W).all() or np.linalg.matrix_rank(W, 1e-8) < 2:
         raise ValueError("start must have two rows that are not parallel")
-    return W / np.linalg.norm(W, axis=1, keepdims=True)
+    return W
 
 
 # %% [7] Normal variables: a closed form
@@ -201,16 +193,9 @@ def tile_sums(Phi: Features, Psi: Features, *,
     (:prf:ref:`thm-hsic-unbiased`): for each its diagonal, its row sums and
     the sum of its squares, and the sum of K∘L; in tiles if n is large.
 
-    Parameters
-    ----------
-    Phi, Psi : Features
-        Of n points each.
-    less : two numbers
-        The constants c and d, which HSIC does not see. Without what all
-        entries have in common the sums keep more digits.
+    HSIC does not see the constants c and d in `less`, but without what all
+    entries have in common the sums keep more digits.
 
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Linear
     >>> Phi, Psi = paired(Linear(), Linear(), [1.0, 2.0], [1.0, -1.0])
     >>> (diagonal, K1, squares), _, S = tile_sums(Phi, Psi)
@@ -240,7 +225,6 @@ def tile_sums(Phi: Features, Psi: Features, *,
     return (Phi.diag() - c, K1, KK), (Psi.diag() - d, L1, LL), S
 
 
-# %% [9] As many pairs as you like
 @np.errstate(over="ignore", invalid="ignore")
 def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     """HSIC estimated from pairs of points, in tiles: `hsic_unbiased` or
@@ -268,7 +252,7 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     (a, K1, _), (b, L1, _), S = tile_sums(Phi, Psi, less=(c, d))
     n = Phi.n                          # p = tr(HKH) / n, q = tr(HLH) / n
     p, q = a.mean() - K1.mean() / n, b.mean() - L1.mean() / n
-    top, low = (_clipped(D, 0, "k and l").max() for D in (a + c, b + d))
+    top, low = (squared_norm(D, 0, "k and l").max() for D in (a + c, b + d))
     scale = (top * abs(q) + low * abs(p)
              + np.abs(K1).max() * np.abs(L1).max() / n**2)
 
@@ -279,7 +263,7 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     else:
         T, U = K1 @ L1, K1.sum() * L1.sum()
         value = (S - 2 * T / n + U / n**2) / n**2
-        value = _clipped(value, scale, "k and l")
+        value = squared_norm(value, scale, "k and l")
     if abs(value) <= ROUNDING * scale and (is_constant(Phi)
                                            or is_constant(Psi)):
         return 0.0
@@ -287,7 +271,7 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
                          "HSIC for k and l", abs(p * q))
 
 
-# %% [10] Fast permutations
+# %% [9] Fast permutations
 def _factor(Phi):
     """The largest k(x, x) = a, a centred factor F of Φ*Φ / a of limited
     rank, and the trace ε of what it misses."""
@@ -300,18 +284,20 @@ def _factor(Phi):
 
 
 def _by_matrices(K, L, orders):
-    """Σ K_ij L_π(i)π(j) for each row π of orders, 64 rows at a time, and
-    of the symmetric sum only the half from these rows on."""
-    def rows(order, i):
-        part, some = K[i:i + 64, i:], L[order[i:i + 64]].take(order[i:], 1)
-        return (2 * np.einsum("ij,ij->", part, some)
-                - np.einsum("ij,ij->", part[:, :64], some[:, :64]))
+    """Σ K_ij L_π(i)π(j) for each row π of orders, 64 rows at a time, where
+    an entry above the diagonal stands for both of its kind."""
+    K = 2 * np.triu(K) - np.diag(K.diagonal())
+    parts = [(i, K[i:i + 64, i:].ravel()) for i in range(0, len(K), 64)]
+    B = len(orders)
 
-    return [sum(rows(order, i) for i in range(0, len(K), 64))
-            for order in orders]
+    def visit(T, rows, _):
+        T[rows] = [sum(part @ L[order[i:i + 64]].take(order[i:], 1).ravel()
+                       for i, part in parts) for order in orders[rows]]
+
+    return reduce_tiles(visit, lambda: np.zeros(B), B, 1)
 
 
-# %% [11] Fast permutations
+# %% [10] Fast permutations
 @np.errstate(over="ignore", invalid="ignore")
 def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
               rng=None) -> PermutationTest:
@@ -359,7 +345,7 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
                       "of the kernels,")
 
     T, orders = [], np.arange(n)[None]        # first the pairs themselves
-    step = min(256, max(1, 2**19 // max(1, G.size)))
+    step = min(256, 1 + 2**19 // (1 + G.size)) if factors else 4 * TILE
     while len(T) <= B:
         if factors:
             V = F.T @ G[orders]                     # F' P_π G
@@ -370,14 +356,14 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
         orders = rng.permuted(orders, axis=1)
     T = np.array(T)                           # n² HSIC / (a b)
     if not factors:
-        T = _clipped(T, p * q + 1e8 * ties, "k and l")
+        T = squared_norm(T, p * q + 1e8 * ties, "k and l")
     pvalue = permutation_pvalue(T[0], T[1:], tol=ties)
     T = T * (a * b / n**2)
     check.number(T.max(), "the largest HSIC for k and l")
     return PermutationTest(T[0], pvalue, T[1:])
 
 
-# %% [12] The null distribution without permutations
+# %% [11] The null distribution without permutations
 def _null_moments(*sums):
     """Mean and variance of T (:prf:ref:`thm-hsic-null-moments`) from the
     diagonal, the row sums and the sum of squares of K and of L."""
@@ -418,7 +404,7 @@ def hsic_null_moments(K, L) -> tuple[float, float]:
     return float(mean), float(variance)
 
 
-# %% [13] The gamma approximation
+# %% [12] The gamma approximation
 @dataclass(frozen=True)
 class GammaTest(check.Record):
     """What a test with the gamma approximation has found: the null
@@ -455,6 +441,21 @@ class GammaTest(check.Record):
                      scale=self.std * (self.std / self.mean))
 
 
+def gamma_pvalue(statistic: float, mean: float, variance: float) -> float:
+    """The probability that a gamma variable with this mean and variance is
+    at least the statistic; 1 if it does not vary
+    (:prf:ref:`thm-hsic-null-moments`).
+
+    >>> round(gamma_pvalue(3.0, 1.0, 1.0), 6)                  # e^-3
+    0.049787
+    """
+    T, m, v = (check.number(value, name) for value, name in (
+        (statistic, "statistic"), (mean, "mean"), (variance, "variance")))
+    if m <= 0 or v <= 0:
+        return 1.0
+    return float(gammaincc(m / v * m, m / v * max(T, 0.0)))
+
+
 @np.errstate(over="ignore", invalid="ignore")
 def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     """Test of independence without permutations, in tiles: the exact mean
@@ -481,17 +482,15 @@ def hsic_gamma_test(k: Kernel, l: Kernel, X, Y) -> GammaTest:
     if 0 < spread <= 1e-14 and not (is_constant(Phi) or is_constant(Psi)):
         check.certain(spread, 1e-14, "the spread of the features, in units "
                       "of the kernels,")
-    scale = abs(p) + abs(q) + np.abs(K1).max() * np.abs(L1).max() / n**2
-    T = _clipped(T, scale, "k and l")
-    pvalue = 1.0
-    if spread > 1e-14 and variance > 1e-13 * mean**2:
-        pvalue = gammaincc(mean**2 / variance, T * mean / variance)
+    T = squared_norm(T, abs(p) + abs(q), "k and l")
+    varies = spread > 1e-14 and variance > 1e-13 * mean**2
+    pvalue = gamma_pvalue(T, mean, variance) if varies else 1.0
     T, mean, std = check.finite(u * v * np.array(
         [T, max(mean, 0.0), math.sqrt(variance)]), "k and l")
     return GammaTest(T, pvalue, mean, std)
 
 
-# %% [14] Two classes
+# %% [13] Two classes
 def balanced_labels(y) -> np.ndarray:
     """Numbers for two classes, with sum zero: 1/n₊ where y, a sequence of
     numbers or strings, has the larger of its two values, -1/n₋ elsewhere
@@ -511,7 +510,7 @@ def balanced_labels(y) -> np.ndarray:
     return np.where(plus, 1 / plus.sum(), -1 / (~plus).sum())
 
 
-# %% [15] Greedy selection
+# %% [14] Greedy selection
 @dataclass(frozen=True)
 class FeatureSelection(check.Record):
     """Features that keep HSIC large (:prf:ref:`thm-hsic-unbiased`).
@@ -570,8 +569,8 @@ def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
                             tuple(values))
 
 
-# %% [16] Unmixing
-def _unmix_objective(k, Z, flat):
+# %% [15] Unmixing
+def _unmix_objective(flat, k, Z):
     """HSIC_b of u = Z w and v = Z z for the unit vectors w and z along the
     halves of flat, and its gradient (:prf:ref:`prop-unmix-gradient`)."""
     W = flat.reshape(2, -1)
@@ -599,7 +598,7 @@ def _unmix_objective(k, Z, flat):
     return float(total[0].sum()) / n**2, (slope / length).ravel()
 
 
-# %% [17] Unmixing
+# %% [16] Unmixing
 @dataclass(frozen=True, eq=False, repr=False)
 class Unmixing(check.Record):
     """Two linear components ``(X - X.mean(axis=0)) @ matrix.T`` that are
@@ -659,14 +658,15 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
     W = _directions(start, forth)
     tol = check.tolerance(tol, zero=True)
     max_steps = check.whole(max_steps, "max_steps", 1)
-    J = partial(_unmix_objective, k, Z)
-    path, values = [W.ravel()], [J(W.ravel())[0]]
+    start = W.ravel()
+    path, values = [start], [_unmix_objective(start, k, Z)[0]]
 
     def note(intermediate_result):
         path.append(intermediate_result.x.copy())
         values.append(float(intermediate_result.fun))
 
-    found = minimize(J, path[0], jac=True, method="BFGS", callback=note,
+    found = minimize(_unmix_objective, start, (k, Z), "BFGS", jac=True,
+                     callback=note,
                      options={"gtol": tol, "maxiter": max_steps})
     W = np.reshape(path, (len(path), 2, -1))
     path = W / np.linalg.norm(W, axis=2, keepdims=True) @ back

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 3bd5927480b252ab
+# Cells: 18f623b48148a894
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -32,29 +32,14 @@ from rkhs_lit.conventions import as_points, as_sequence
 # %% [2] A check that explains itself
 @dataclass(frozen=True, eq=False)
 class Definiteness(check.Record):
-    """Verdict on a matrix, with a witness (:prf:ref:`prop-witness`).
+    """Verdict on a matrix, with a witness (:prf:ref:`prop-witness`); true
+    in a condition if the matrix is positive definite."""
 
-    True in a condition if the matrix is positive definite.
-
-    Attributes
-    ----------
-    positive_definite : bool
-        Whether a'Ka >= 0 for all a.
-    strict : bool
-        Whether a'Ka > 0 for all a except 0.
-    reason : str
-        A sentence that says why.
-    witness : (n,) array or None
-        A vector with ``value = a @ K @ a < 0``, where there is one.
-    value : float
-        The smallest eigenvalue, or ``a @ K @ a`` of the witness.
-    """
-
-    positive_definite: bool
-    strict: bool
-    reason: str
-    witness: np.ndarray | None
-    value: float
+    positive_definite: bool       #: whether a'Ka >= 0 for all a
+    strict: bool                  #: whether a'Ka > 0 for all a except 0
+    reason: str                   #: a sentence that says why
+    witness: np.ndarray | None    #: a vector a with a'Ka < 0, if any
+    value: float                  #: its a'Ka, or the smallest eigenvalue
 
     def __bool__(self) -> bool:
         return self.positive_definite
@@ -240,6 +225,7 @@ class Kernel:
                          "with is_positive_definite")
 
 
+# %% [6] The type `Kernel`
 def _prepared(kernel, X, Y):
     """Both lists of points, checked; twice the first if it is alone."""
     check.same_columns(X, Y)
@@ -267,7 +253,7 @@ def as_kernel(kernel, name: str = "kernel", definite: bool = False):
     return kernel
 
 
-# %% [6] The type `Kernel`
+# %% [7] The type `Kernel`
 class _OnVectors(Kernel):
     _prepare = staticmethod(as_points)
 
@@ -296,7 +282,7 @@ class Linear(_OfProduct):
         return z
 
 
-# %% [7] Kernels on documents, strings and anything else
+# %% [8] Kernels on documents, strings and anything else
 def _text(value, name):
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a string, got "
@@ -335,7 +321,7 @@ class substrings:
         return Counter(text[i:i + p] for i in range(len(text) - p + 1))
 
 
-# %% [8] Kernels on documents, strings and anything else
+# %% [9] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FeatureKernel(Kernel):
     """Σ_w φ_w(x) φ_w(y), where ``features(x)`` is a mapping from names w
@@ -378,7 +364,7 @@ class FeatureKernel(Kernel):
                          for row in X])
 
 
-# %% [9] Kernels on documents, strings and anything else
+# %% [10] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
     """A kernel given by a Python function (:prf:ref:`def-kernel`).
@@ -421,7 +407,7 @@ class FunctionKernel(Kernel):
                                 "function", 1)
 
 
-# %% [10] Kernels on documents, strings and anything else
+# %% [11] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class Delta(Kernel):
     """1 where x = y, 0 elsewhere, on any set (:prf:ref:`lem-delta`).
@@ -462,7 +448,7 @@ def _has_nan(key):
     return key != key
 
 
-# %% [11] The rules as code
+# %% [12] The rules as code
 @dataclass(frozen=True, eq=False)
 class Pairs(check.Record):
     """Points (x_i, y_i) of a product set, in two sequences of equal
@@ -504,7 +490,7 @@ class Pairs(check.Record):
                      ) or None
 
 
-# %% [12] The rules as code
+# %% [13] The rules as code
 @dataclass(frozen=True)
 class _Two(Kernel):
     first: Kernel = checked(as_kernel)
@@ -528,7 +514,7 @@ class _Two(Kernel):
                           self.second._diag(X.second))
 
 
-# %% [13] The rules as code
+# %% [14] The rules as code
 class Sum(_Two):
     """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
 
@@ -560,7 +546,7 @@ class TensorProduct(Product):
                      self.second._prepare(X.second, name))
 
 
-# %% [14] The rules as code
+# %% [15] The rules as code
 class _One(Kernel):
     @property
     def positive_definite(self):
@@ -599,7 +585,7 @@ class Power(_One):
         return k**self.m
 
 
-# %% [15] The rules as code
+# %% [16] The rules as code
 @dataclass(frozen=True)
 class Mapped(_One):
     """The kernel k(A(x), A(y)) (:prf:ref:`lem-mapping`); the map A takes
@@ -620,7 +606,7 @@ class Mapped(_One):
         return k
 
 
-# %% [16] The rules as code
+# %% [17] The rules as code
 @dataclass(frozen=True)
 class Conjugated(_One):
     """The kernel f(x) k(x, y) f(y) (:prf:ref:`lem-conjugation`); the
@@ -669,7 +655,7 @@ def normalised(kernel: Kernel) -> Kernel:
     return Conjugated(as_kernel(kernel), _InverseNorm(kernel))
 
 
-# %% [17] Polynomial kernels, and all their monomials
+# %% [18] Polynomial kernels, and all their monomials
 @dataclass(frozen=True)
 class Polynomial(_OfProduct):
     """The kernel (⟨x, y⟩ + c)^degree for degree >= 1 and c >= 0, which
@@ -695,8 +681,6 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
         There are C(d + degree, degree) monomials if c > 0,
         C(d + degree - 1, degree) if c = 0.
 
-    Examples
-    --------
     The features of (xy + 1)² on the line are 1, √2 x and x²:
 
     >>> polynomial_features([3.0], 2) ** 2
@@ -718,18 +702,11 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     return check.finite(features, "degree")
 
 
-# %% [18] Volterra filters are linear
+# %% [19] Volterra filters are linear
 def lag_vectors(signal, memory: int) -> np.ndarray:
     """The last `memory` values at each time, newest first, as the rows of
     a (T - memory + 1, memory) array (:prf:ref:`prop-volterra`).
 
-    Parameters
-    ----------
-    signal : (T,) array
-    memory : int
-
-    Examples
-    --------
     >>> lag_vectors([1.0, 2.0, 3.0, 4.0], 2)
     array([[2., 1.],
            [3., 2.],
@@ -744,7 +721,7 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
     return windows[:, ::-1].copy()
 
 
-# %% [19] Taylor series
+# %% [20] Taylor series
 @dataclass(frozen=True)
 class Exponential(_OfProduct):
     """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
@@ -753,7 +730,7 @@ class Exponential(_OfProduct):
         return np.exp(z)
 
 
-# %% [20] Taylor series
+# %% [21] Taylor series
 def _terms(coefficients, radius, R):
     """The a_n that matter for |z| <= R."""
     if not callable(coefficients):
@@ -782,7 +759,7 @@ def _terms(coefficients, radius, R):
                      "needs more than 100 000 terms")
 
 
-# %% [21] Taylor series
+# %% [22] Taylor series
 @dataclass(frozen=True)
 class Taylor(_OfProduct):
     """The kernel Σ a_n ⟨x, y⟩^n with a_n >= 0 (:prf:ref:`thm-taylor`).
@@ -823,7 +800,7 @@ class Taylor(_OfProduct):
         return value
 
 
-# %% [22] The Gaussian kernel, and two of its feature maps
+# %% [23] The Gaussian kernel, and two of its feature maps
 def _squares(X, Y):
     if X.shape[1] <= 64:
         return cdist(X, Y, "sqeuclidean")
@@ -841,14 +818,8 @@ def _squares(X, Y):
 
 
 def squared_distances(X, Y=None) -> np.ndarray:
-    """The (n, m) matrix of ‖x_i - y_j‖², accurate also for points that
-    nearly coincide (:prf:ref:`thm-gaussian`).
-
-    Parameters
-    ----------
-    X, Y : (n, d) and (m, d) arrays
-        Without Y the points X once more.
-    """
+    """The (n, m) matrix of ‖x_i - y_j‖², or of ‖x_i - x_j‖², accurate
+    also for points that nearly coincide (:prf:ref:`thm-gaussian`)."""
     return _squares(*_prepared(Linear(), X, Y))
 
 
@@ -871,7 +842,7 @@ class Gaussian(_OnVectors):
         return np.exp(D, out=D)
 
 
-# %% [23] Features one can list, and a Poisson law
+# %% [24] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
     """Features of the Gaussian kernel up to a degree
     (:prf:ref:`thm-poisson`).
@@ -892,7 +863,7 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
         for n in range(degree + 1)])
 
 
-# %% [24] Features one can draw
+# %% [25] Features one can draw
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     """The (n, m) matrix of values Φ(x_i)(t_j) of the feature functions in
     L2 (:prf:ref:`prop-gaussian-l2`).
@@ -910,7 +881,7 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 
 
-# %% [25] More kernels on $\R^d$ from features
+# %% [26] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class Laplace(_OnVectors):
     """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
@@ -944,7 +915,7 @@ class Sinc(_ByCoordinate):
         return np.sinc(t)
 
 
-# %% [26] More kernels on $\R^d$ from features
+# %% [27] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
     """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
@@ -968,7 +939,7 @@ class BSpline(_ByCoordinate):
         return np.nan_to_num(spline(t)) / spline(0.0)
 
 
-# %% [27] Gram matrices too large to store
+# %% [28] Gram matrices too large to store
 def reduce_tiles(visit: Callable, start: Callable, n: int,
                  m: int | None = None):
     """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
@@ -1003,16 +974,12 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
     array([600., 600., 600.])
     """
     symmetric, shape = m is None, (n, n if m is None else m)
-    if not (callable(visit) and callable(start)):
-        raise ValueError("visit and start must be functions")
+    check.function(visit, "visit")
+    check.function(start, "start")
     if not all(isinstance(size, Integral) and 0 < size < 2**31
                for size in shape):
         raise ValueError("n and m must be whole numbers of at least 1 and "
                          f"below 2**31, got {str(shape)[:60]}")
-    if max(shape) <= TILE:
-        total = start()
-        visit(total, slice(0, shape[0]), slice(0, shape[1]))
-        return total
     rows, columns = ([slice(a, min(a + TILE, size))
                       for a in range(0, size, TILE)] for size in shape)
     p, q = len(rows), len(columns)
@@ -1025,10 +992,10 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
 
     def work(first, last):
         total = start()
-        all_tiles = ((i, j) for u, i in enumerate(rows)
-                     for j in columns[u if symmetric else 0:])
+        row_by_row = ((i, j) for u, i in enumerate(rows)
+                      for j in columns[u if symmetric else 0:])
         try:
-            for i, j in islice(all_tiles, first, last):
+            for i, j in islice(row_by_row, first, last):
                 if stop.is_set():
                     break
                 visit(total, i, j)
@@ -1037,6 +1004,8 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
             raise
         return total
 
+    if runs == 1:
+        return work(0, tiles)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, runs)) as pool:
         try:
             return reduce(operator.iadd, pool.map(work, ends, ends[1:]))
@@ -1044,7 +1013,7 @@ def reduce_tiles(visit: Callable, start: Callable, n: int,
             stop.set()                   # also if Ctrl-C ends the waiting
 
 
-# %% [28] Products with a Gram matrix
+# %% [29] Products with a Gram matrix
 def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """The product K(X, Y) W, a tile at a time (:prf:ref:`prop-tiles`).
 
@@ -1063,7 +1032,7 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     return kernel._dot(X, Y, W)
 
 
-# %% [29] The sigmoid "kernel"
+# %% [30] The sigmoid "kernel"
 @dataclass(frozen=True)
 class Sigmoid(_OfProduct):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0

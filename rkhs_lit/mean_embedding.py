@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0e4906b1be227376
+# Cells: 1c8c7e9b9c984de6
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -26,17 +26,10 @@ def mean_embedding(kernel: Kernel, X, weights=None) -> RKHSFunction:
     """The mean embedding μ = Σ w_i k(x_i, ·) of points with weights:
     ⟨f, μ⟩ = Σ w_i f(x_i) for all f (:prf:ref:`thm-mean-embedding`).
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X : sequence of n points
-    weights : (n,) array, optional
-        The probabilities of the points, by default 1/n each, as for a
-        sample. They are used as they are: negative ones, or ones with
-        another sum, embed a signed measure.
+    The weights are the probabilities of the points, by default 1/n each,
+    as for a sample. They are used as they are: negative ones, or ones
+    with another sum, embed a signed measure.
 
-    Examples
-    --------
     >>> mu = mean_embedding(Gaussian(1.0), [0.0, 2.0], [0.75, 0.25])
     >>> mu([0.0]).round(6)                        # (3 + e^-2) / 4
     array([0.783834])
@@ -62,8 +55,8 @@ def _bell(sigma, A, T, m):
 
 
 # %% [4] Fine print
-def _suited(mu, nu):
-    """Both, if they are in one space; an expansion comes first."""
+def _in_one_space(mu, nu):
+    """Refuses two objects that have no inner product."""
     for name, f in (("mu", mu), ("nu", nu)):
         if not isinstance(f, (RKHSFunction, GaussianEmbedding)):
             raise ValueError(f"{name} must be an RKHSFunction or a "
@@ -74,18 +67,6 @@ def _suited(mu, nu):
     if mu.kernel != nu.kernel or (d and e and d != e):
         raise ValueError(f"nu must be in dimension {d} for {mu.kernel} "
                          f"like mu, got dimension {e} for {nu.kernel}")
-    return (nu, mu) if isinstance(mu, GaussianEmbedding) else (mu, nu)
-
-
-def _distinct(points):
-    """Whether no point occurs twice; True if they cannot be hashed."""
-    rows = points.tolist() if isinstance(points, np.ndarray) else points
-    try:
-        return len(points) == len({
-            tuple(x) if isinstance(x, (list, np.ndarray)) else x
-            for x in rows})
-    except TypeError:
-        return True
 
 
 # %% [5] Normal embeddings are data
@@ -141,6 +122,7 @@ class GaussianEmbedding(check.Record):
 
 
 # %% [6] Normal embeddings are data
+@np.errstate(over="ignore", invalid="ignore")
 def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
                     nu: RKHSFunction | GaussianEmbedding) -> float:
     """⟨μ, ν⟩ for one kernel, which is E k(X, Y) for two embeddings and
@@ -151,15 +133,17 @@ def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
     >>> round(embedding_inner(mu, mu), 6)                # (1 + 3)^(-1/2)
     0.5
     """
-    mu, nu = _suited(mu, nu)
-    if isinstance(nu, RKHSFunction):
-        return inner(mu, nu)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(mu, RKHSFunction):
-            value = mu.weights @ nu(mu.points)
-        else:
-            value = _bell(mu.kernel.sigma, mu.covariance + nu.covariance,
-                          mu.mean[None], nu.mean)[0]
+    _in_one_space(mu, nu)
+    match mu, nu:
+        case RKHSFunction(), RKHSFunction():
+            return inner(mu, nu)
+        case RKHSFunction(), GaussianEmbedding():
+            value = mu.weights @ nu(mu.points)             # E f(Y)
+        case GaussianEmbedding(), RKHSFunction():
+            value = nu.weights @ mu(nu.points)
+        case _:
+            value, = _bell(mu.kernel.sigma, mu.covariance + nu.covariance,
+                           mu.mean[None], nu.mean)
     return float(check.finite(value, "the sum over mu and nu"))
 
 
@@ -170,8 +154,8 @@ def embedding_distance(mu: RKHSFunction | GaussianEmbedding,
     As in `embedding_inner`. With a GaussianEmbedding it is the root of a
     difference: below 1e-7 of the larger norm it is mostly rounding.
     """
-    mu, nu = _suited(mu, nu)
-    if isinstance(nu, RKHSFunction):
+    _in_one_space(mu, nu)
+    if isinstance(mu, RKHSFunction) and isinstance(nu, RKHSFunction):
         return norm(mu - nu)
     square = (embedding_inner(mu, mu) - 2 * embedding_inner(mu, nu)
               + embedding_inner(nu, nu))
@@ -195,9 +179,22 @@ def moved(Phi: Features, *others: Features) -> list[Features]:
     if not isinstance(Phi.kernel, (Linear, Scaled, Sum, Mapped)):
         return maps
     near = _moved(Phi.kernel, [F.points for F in maps])
-    if near == Phi.kernel:
-        return maps
-    return [Features(near, F, F.name, F.kernel_name) for F in maps]
+    return maps if near == Phi.kernel else [
+        Features(near, F, F.name, F.kernel_name) for F in maps]
+
+
+def squared_norm(value, size: float, name: str = "kernel"):
+    """max(value, 0), for squared norms from terms of this size: a kernel
+    that is positive definite to eight digits makes none that is less than
+    -1e-8 times the size (:prf:ref:`prop-rounded-gram`).
+
+    >>> squared_norm([2.0, -1e-17], 1.0)
+    array([2., 0.])
+    """
+    if np.min(value) < -1e-8 * size:
+        raise ValueError(f"{name} must be positive definite, but a squared "
+                         "norm is negative")
+    return np.maximum(value, 0) if np.ndim(value) else max(value, 0.0)
 
 
 def _moved(k, samples):
@@ -220,17 +217,10 @@ def embedding_error(kernel: Kernel, X) -> float:
     """Unbiased estimate of E‖μ̂ - μ‖², the mean squared error of
     ``mean_embedding(kernel, X)`` (:prf:ref:`prop-error-estimate`).
 
-    It is not negative. The root is the standard error of the embedding,
-    and n times the number estimates V = E k(X, X) - ‖μ‖².
+    X holds n >= 2 points, drawn independently. The result is not negative.
+    The root is the standard error of the embedding, and n times the number
+    estimates V = E k(X, X) - ‖μ‖².
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X : sequence of n points
-        Drawn independently from one distribution; n at least 2.
-
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Linear
     >>> round(embedding_error(Linear(), [1.0, 2.0, 6.0]), 6)    # 7 / 3
     2.333333
@@ -246,12 +236,9 @@ def embedding_error(kernel: Kernel, X) -> float:
         total += part if i == j else 2 * part
 
     total = float(reduce_tiles(visit, lambda: np.zeros(1), n)[0])
-    # total = n Σ |k_x|² - |Σ k_x|², and neither it nor |Σ k_x|² can be
-    # negative; 1e-8 allows for kernels computed to eight digits.
-    slack = 1e-8 * n**2 * k.max()
-    if not -slack <= total <= n * k.sum() + slack:
-        raise ValueError("kernel must be positive definite, but a sum of "
-                         "squares is negative")
+    # total = n Σ |k_x|² - |Σ k_x|², where neither side can be negative.
+    squared_norm([total, n * k.sum() - total], n**2 * k.max(),
+                 Phi.kernel_name)
     return max(total, 0.0) / n**2 / (n - 1) * c
 
 
@@ -287,29 +274,22 @@ class Characteristic(check.Record):
 
 
 def is_characteristic(kernel: Kernel, X) -> Characteristic:
-    """Whether a kernel is characteristic on the finite set X, and a pair
-    for which ‖μ_p - μ_q‖ / ‖p - q‖ is least
+    """Whether a kernel is characteristic on the set X of n >= 2 distinct
+    points, and a pair for which ‖μ_p - μ_q‖ / ‖p - q‖ is least
     (:prf:ref:`thm-finite-characteristic`).
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X : sequence of n distinct points
-        At least two. A kernel that is characteristic on X may fail on
-        a larger set; one that fails on X fails on every larger set.
-        Eigenvalues below n ε times the largest sum of a row of the Gram
-        matrix count as zero: points that nearly coincide can make a
-        characteristic kernel fail in this sense.
+    A kernel that is characteristic on X may fail on a larger set; one that
+    fails on X fails on every larger set. Eigenvalues below n ε times the
+    largest sum of a row of the Gram matrix count as zero: points that
+    nearly coincide can make a characteristic kernel fail in this sense.
 
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Linear
     >>> verdict = is_characteristic(Linear(), [0.0, 1.0, 2.0])
     >>> bool(verdict), verdict.p.round(6), verdict.q.round(6)
     (False, array([0.5, 0. , 0.5]), array([0., 1., 0.]))
     """
     Phi = Features(kernel, X)
-    if (n := Phi.n) < 2 or not _distinct(Phi.points):
+    if (n := Phi.n) < 2 or len(set(Phi.labels())) < n:
         raise ValueError("X must hold at least two points, all distinct")
     scale, Phi = Phi.unit()
     K, B = Phi.gram(), helmert(n)

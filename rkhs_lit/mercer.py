@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: acad19351e50692c
+# Cells: 6e5b0c395a1d4ad2
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -32,9 +32,9 @@ def spectral_inner(a, b, eigenvalues) -> float:
     >>> spectral_inner([1.0, 1.0], [3.0, 1.0], [1.0, 0.5])
     5.0
     """
-    v, w = _weights(a, "a", eigenvalues), _weights(b, "b", eigenvalues)
     with np.errstate(over="ignore", invalid="ignore"):
-        terms = v * np.conj(w)
+        terms = (_over_root(a, "a", eigenvalues)
+                 * np.conj(_over_root(b, "b", eigenvalues)))
         total, size = terms.sum(), np.abs(terms).sum()
     if not np.isfinite(size):
         j = np.abs(terms).argmax()
@@ -60,26 +60,23 @@ def spectral_norm(a, eigenvalues) -> float:
     inf
     """
     with np.errstate(over="ignore"):
-        return float(np.linalg.norm(_weights(a, "a", eigenvalues)))
+        return float(np.linalg.norm(_over_root(a, "a", eigenvalues)))
 
 
-def _weights(a, name, eigenvalues):
-    """The w_j = a_j / √λ_j of the proof; infinite where only λ_j is 0."""
+def _over_root(a, name, eigenvalues):
+    """The numbers a_j / √λ_j; where only λ_j is 0, infinity."""
     lam = check.vector(eigenvalues, "eigenvalues")
     if lam.min() < 0:
         raise ValueError("eigenvalues must be nonnegative")
     parts = a if isinstance(a, (list, tuple)) else [a]
     if any(map(np.iscomplexobj, parts)):
-        a = (check.vector(np.real(a), name)
-             + 1j * check.vector(np.imag(a), name))
+        a = (check.vector(np.real(a), name, len(lam))
+             + 1j * check.vector(np.imag(a), name, len(lam)))
     else:
-        a = check.vector(a, name)
-    if len(a) != len(lam):
-        raise ValueError(f"{name} must have {len(lam)} coefficients, one "
-                         "for each eigenvalue")
-    w = np.where(a == 0, a, np.inf)
+        a = check.vector(a, name, len(lam))
+    quotients = np.where(a == 0, a, np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.divide(a, np.sqrt(lam), out=w, where=lam > 0)
+        return np.divide(a, np.sqrt(lam), out=quotients, where=lam > 0)
 
 
 # %% [3] From a price list to a space
@@ -131,11 +128,10 @@ class Eigensystem(check.Record):
     def coefficients(self, f: Callable) -> np.ndarray:
         """The integrals of f e_j over μ, an (r,) array.
 
-        For an `RKHSFunction` Σ w_i k(x_i, ·) of this kernel they are
-        λ_j Σ w_i e_j(x_i). Points of f far from the nodes need eigenvalues
-        below rounding: the norm then comes out too small; compare with
-        ``norm(f)``. For other functions the rule is used; its
-        errors ε are divided by √λ_j in a norm: leave out λ_j below ε.
+        For f = Σ w_i k(x_i, ·) they are λ_j Σ w_i e_j(x_i). If its points
+        are far from the nodes, they need eigenvalues below rounding, and
+        the norm comes out too small: compare with ``norm(f)``. For other
+        functions the rule is used; leave out λ_j below its errors.
         """
         if isinstance(f, RKHSFunction) and f.kernel == self.kernel:
             return self.eigenvalues * (f.weights @ self.functions(f.points))
@@ -170,21 +166,19 @@ def fourier_coefficients(f: Callable, degree: int, *,
     Parameters
     ----------
     f : function
-        Takes an array of points of [-period / 2, period / 2] and returns
-        as many numbers.
-    degree : int
-        L >= 0.
+        Of an array of points of [-period / 2, period / 2].
+    degree : int, the L >= 0
     n_points : int, optional
         More than 2 L equidistant points; by default the larger of 1024
         and 8 L. Where f jumps, the error is of the order of 1 / n_points.
     """
-    degree = check.whole(degree, "degree", 0)
+    L = check.whole(degree, "degree", 0)
     period = check.positive(period, "period")
-    n = max(1024, 8 * degree) if n_points is None else check.whole(
-        n_points, "n_points", 2 * degree + 1)
+    n = max(1024, 8 * L) if n_points is None else check.whole(
+        n_points, "n_points", 2 * L + 1)
     # One period around zero, in the order that the FFT wants.
     values = _values(f, period * ((np.arange(n) / n + 0.5) % 1 - 0.5))
-    c = np.fft.fft(values)[np.arange(-degree, degree + 1) % n] / n
+    c = np.fft.fft(values)[np.arange(-L, L + 1) % n] / n
     c[np.abs(c) <= 4 * np.finfo(float).eps * np.abs(values).max()] = 0
     return c
 
@@ -212,9 +206,8 @@ class FourierKernel(Kernel):
     """The kernel Σ k_l exp(i l (x - y)) on the circle
     (:prf:ref:`thm-fourier-rkhs`).
 
-    The coefficients are a list of k_0, ..., k_L >= 0, or a function of l
-    and the degree L; k_{-l} = k_l. The sum up to L differs from the whole
-    series by at most 2 (k_{L+1} + k_{L+2} + ...).
+    The coefficients k_{-l} = k_l are a list of k_0, ..., k_L >= 0, or a
+    function of l and the degree L.
 
     >>> FourierKernel([1.0, 0.5])([0.0, np.pi / 2]).round(6)
     array([[2., 1.],
@@ -310,14 +303,12 @@ def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
     if not isinstance(kernel, (FourierKernel, JacobiTheta)):
         raise ValueError("kernel must be a FourierKernel or a JacobiTheta, "
                          f"got {type(kernel).__name__}")
-    degree = check.whole(degree, "degree", 0)
-    lam = np.repeat(kernel.spectrum(degree)[degree:], 2)[1:]
+    L = check.whole(degree, "degree", 0)
+    lam = np.repeat(kernel.spectrum(L)[L:], 2)[1:]
+    if not lam.any():
+        raise ValueError(f"kernel has no positive coefficient up to {L}")
     order = np.argsort(-lam, kind="stable")[:np.count_nonzero(lam)]
-    if not order.size:
-        raise ValueError("kernel has no positive coefficient up to degree "
-                         f"{degree}")
-    functions = partial(_waves, degree=degree, order=order)
-    n = 8 * degree + 64
+    functions, n = partial(_waves, degree=L, order=order), 8 * L + 64
     nodes = 2 * np.pi * np.arange(n) / n
     return Eigensystem(kernel, nodes, np.full(n, 1 / n), lam[order],
                        functions(nodes) / np.sqrt(n), functions)
@@ -356,8 +347,7 @@ def eigensystem(kernel: Kernel, nodes, weights,
 
     Parameters
     ----------
-    kernel, nodes, weights
-        As in `integral_operator`.
+    kernel, nodes, weights : as in `integral_operator`
     n_components : int, optional
         By default all eigenvalues above rounding, n ε λ_1; asking for
         more is an error.

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: dec4eafa31d6b24b
+# Cells: ab6f918daa397dd9
 
 # %% [1] MMD: the distance between two distributions
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ import numpy as np
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
 from rkhs_lit.kernels import Kernel, reduce_tiles, squared_distances
-from rkhs_lit.mean_embedding import mean_embedding, moved
+from rkhs_lit.mean_embedding import mean_embedding, moved, squared_norm
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 from rkhs_lit.pca import centre
 
@@ -24,11 +24,10 @@ def _mean(Phi, Psi=None, *, distinct=False):
     """The average of the entries of Φ*Ψ, or without Ψ of Φ*Φ, where
     `distinct` leaves out the diagonal."""
     m, n = Phi.n, (Psi or Phi).n
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = Phi.dot(np.ones(n), Psi).sum()
-        if distinct:
-            total, m = total - Phi.diag().sum(), m - 1
-    return float(check.finite(total, "the kernel")) / (m * n)
+    total = Phi.dot(np.ones(n), Psi).sum()
+    if distinct:
+        total, m = total - Phi.diag().sum(), m - 1
+    return float(total) / (m * n)
 
 
 # %% [3] Fine print
@@ -41,14 +40,6 @@ def _samples(kernel, X, Y, at_least=1):
                              f"points, got {F.n}")
     Psi[:1].gram(Phi[:1])                  # refuses points of two kinds
     return Phi, Psi
-
-
-def _square(value, size):
-    """max(value, 0) for squared distances, from terms of this size."""
-    if np.min(value) < -4e-8 * size:
-        raise ValueError("kernel must be positive definite, but a squared "
-                         "distance of two means is negative")
-    return np.maximum(value, 0.0)
 
 
 def _certain(value, xx, yy, xy, Phi, Psi):
@@ -70,27 +61,13 @@ def _orders(marks, B, rng):
 
 # %% [4] The distance and the witness of two samples
 def mmd2_biased(kernel: Kernel, X, Y) -> float:
-    """The squared distance between the mean features of two samples
-    (:prf:ref:`prop-mmd-feature-means`).
+    """The squared distance between the mean features of two samples of m
+    and n points of any kind (:prf:ref:`prop-mmd-feature-means`).
 
-    It is the MMD² of the two empirical distributions, and estimates
-    that of the distributions behind them with a positive bias
-    (:prf:ref:`thm-mmd-unbiased`).
+    It is the MMD² of the two empirical distributions, and estimates that
+    of the distributions behind them with a positive bias
+    (:prf:ref:`thm-mmd-unbiased`). It is computed a tile at a time.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive definite, on any kind of points.
-    X, Y : sequences of m and n points
-
-    Returns
-    -------
-    float
-        Not negative: 0 where rounding leaves a small negative number.
-        Computed a tile at a time, no Gram matrix is stored.
-
-    Examples
-    --------
     With the linear kernel it is the squared difference of the means:
 
     >>> from rkhs_lit.kernels import Linear
@@ -99,7 +76,8 @@ def mmd2_biased(kernel: Kernel, X, Y) -> float:
     """
     Phi, Psi = moved(*_samples(kernel, X, Y))
     xx, yy, xy = _mean(Phi), _mean(Psi), _mean(Phi, Psi)
-    square = _square((xx - xy) + (yy - xy), max(map(abs, (xx, yy, xy))))
+    square = squared_norm((xx - xy) + (yy - xy),
+                          4 * max(map(abs, (xx, yy, xy))))
     return _certain(square, xx, yy, xy, Phi, Psi)
 
 
@@ -112,8 +90,6 @@ def witness(kernel: Kernel, X, Y) -> RKHSFunction:
     it is positive where X is denser after both are blurred
     (:prf:ref:`prop-mmd-blurred`). Arguments as for `mmd2_biased`.
 
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Gaussian
     >>> w = witness(Gaussian(1.0), [0.0, 0.0], [3.0])
     >>> w([0.0, 3.0]).round(6)                         # ±(1 - e^-4.5)
@@ -132,8 +108,6 @@ def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     sample, drawn independently. It is often negative if the two
     distributions are equal, because its mean is then 0.
 
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Linear
     >>> mmd2_unbiased(Linear(), [1.0, 3.0], [1.0, 3.0])    # 3 + 3 - 2 · 4
     -2.0
@@ -147,7 +121,8 @@ def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
 # %% [6] Rounding must not break ties
 def permutation_pvalue(statistic: float, null_distribution, *,
                        tol: float = 0.0) -> float:
-    """The p-value (1 + #{null >= statistic}) / (1 + B)
+    """The p-value (1 + #{null >= statistic}) / (1 + B): if the sample is
+    exchangeable, at most α with a probability of at most α
     (:prf:ref:`thm-permutation-level`).
 
     Parameters
@@ -159,12 +134,6 @@ def permutation_pvalue(statistic: float, null_distribution, *,
     tol : float
         Values that are smaller by at most this count as ties: twice
         the rounding error (:prf:ref:`prop-permutation-rounding`).
-
-    Returns
-    -------
-    float
-        In (0, 1]; if the sample is exchangeable, at most α with a
-        probability of at most α.
 
     Examples
     --------
@@ -241,8 +210,9 @@ def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
 # %% [8] Thousands of splits, one matrix product
 def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
              rng=None, unbiased: bool = False) -> PermutationTest:
-    """Test whether two samples come from one distribution
-    (:prf:ref:`thm-permutation-level`).
+    """Test whether two samples come from one distribution. If they do, the
+    p-value is at most α with a probability of at most α, for all sample
+    sizes and every B (:prf:ref:`thm-permutation-level`).
 
     The statistic is `mmd2_biased` or `mmd2_unbiased`. For m = n they give
     the same p-value (:prf:ref:`prop-same-pvalue`), for a small sample
@@ -261,12 +231,6 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
     unbiased : bool
         Whether the statistic is the unbiased one, for m, n >= 2: take
         it if m and n are far apart.
-
-    Returns
-    -------
-    PermutationTest
-        If the distributions are equal, the p-value is at most α with a
-        probability of at most α, for every sample size and every B.
 
     Examples
     --------
@@ -287,7 +251,7 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
     T = np.concatenate([split_statistics(K, S, unbiased)
                         for S in _orders(marks, B, rng)])
     if not unbiased:
-        T = _square(T, 1)
+        T = squared_norm(T, 4)
 
     eps, largest = np.finfo(float).eps, float(max(K.max(), -K.min()))
     error = 16 * eps * float(both.diag().max())           # of an entry
@@ -307,7 +271,7 @@ def _squares(X, i=slice(None), j=slice(None)):
     return D[np.triu_indices(len(D), 1)] if i == j else D.ravel()
 
 
-def _squared_distance_of_rank(X, rank):
+def _square_of_rank(X, rank):
     """The squared distance that has `rank` smaller ones."""
     found = 0
     for shift in (48, 32, 16, 0):
@@ -326,25 +290,20 @@ def _squared_distance_of_rank(X, rank):
 
 def median_heuristic(X, *, max_points: int | None = None,
                      rng=None) -> float:
-    """A bandwidth: the median distance between pairs of points
+    """A bandwidth σ > 0: the median distance between pairs of points
     (:prf:ref:`def-median-heuristic`).
 
     Parameters
     ----------
     X : (n, d) array
-        At least two points; for a two-sample test the pooled sample.
+        At least two points; for a two-sample test the pooled sample. If
+        more than half of the pairs coincide, the median 0 is refused:
+        choose σ by hand, or from the distinct points.
     max_points : int, optional
         Use a random subsample of so many points. By default all pairs
         are used, in tiles, whatever n is.
     rng : seed or numpy.random.Generator, optional
         For the subsample.
-
-    Returns
-    -------
-    float
-        σ > 0 for a kernel with a width. If more than half of the pairs
-        coincide, the median is 0, and a ValueError is raised: choose σ
-        by hand, or from the distinct points.
 
     Examples
     --------
@@ -361,14 +320,14 @@ def median_heuristic(X, *, max_points: int | None = None,
         raise ValueError("X must hold at least two points")
     # A power of two changes no digit, and makes the largest entry one.
     exponent = int(np.frexp(np.abs(X).max())[1])
-    unit, pairs = np.ldexp(X, -exponent), len(X) * (len(X) - 1) // 2
+    X, pairs = np.ldexp(X, -exponent), len(X) * (len(X) - 1) // 2
+    middle = {(pairs - 1) // 2, pairs // 2}           # one rank or two
     if pairs <= 2**20:
-        median = np.median(np.sqrt(_squares(unit)))
+        squares = np.partition(_squares(X), [*middle])[[*middle]]
     else:
-        median = np.mean([np.sqrt(_squared_distance_of_rank(unit, rank))
-                          for rank in {(pairs - 1) // 2, pairs // 2}])
+        squares = [_square_of_rank(X, rank) for rank in middle]
     with np.errstate(over="ignore"):
-        sigma = np.ldexp(median, exponent)
+        sigma = np.ldexp(np.mean(np.sqrt(squares)), exponent)
     if not 0 < sigma < np.inf:
         raise ValueError("X must have a positive median distance, but it "
                          f"is {sigma}: more than half of the pairs "

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 94016cb049bb1bf4
+# Cells: f7a6fec345e6a99d
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -20,7 +20,7 @@ from scipy.linalg import cholesky, solve_triangular
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.kernels import (TILE, Kernel, Linear, Mapped, Pairs, Sum,
-                              is_positive_definite, reduce_tiles)
+                              is_positive_definite)
 from rkhs_lit.riesz import GramSolution, gram_solve
 
 
@@ -92,7 +92,6 @@ def _key(x):
 
 
 def _labels(points):
-    """A number for each point, the same for equal points."""
     if isinstance(points, Pairs):
         points = np.column_stack([*map(_labels, (points.first,
                                                  points.second))])
@@ -105,7 +104,7 @@ def _labels(points):
 
 def _merged(f):
     """f with each of its points once."""
-    _, first, group = np.unique(_labels(f.points), return_index=True,
+    _, first, group = np.unique(f.features.labels(), return_index=True,
                                 return_inverse=True)
     if len(first) == len(group):
         return f
@@ -120,21 +119,12 @@ class Features(check.Record):
     """The map Φ that makes a function from weights, Φα = Σ α_i k(x_i, ·)
     (:prf:ref:`def-synthesis`).
 
-    The points are checked, copied and prepared for the kernel when it is
-    made, and never again. ``len(Phi)`` is their number n, ``Phi[rows]``
-    keeps some of them, ``Phi @ w`` is the function Φw.
+    The points, in an array, a list of any objects or `Pairs`, are checked,
+    copied and prepared for the kernel when it is made, and never again;
+    error messages call them and the kernel by the two names. ``len(Phi)``
+    is their number n, ``Phi[rows]`` keeps some of them, ``Phi @ w`` is the
+    function Φw.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive definite.
-    points : sequence of n points
-        An array, a list of any objects, or `Pairs`.
-    name, kernel_name : str
-        What an error message calls the points and the kernel.
-
-    Examples
-    --------
     >>> Phi = Features(Linear(), [1.0, 2.0])
     >>> Phi.gram()
     array([[1., 2.],
@@ -191,11 +181,13 @@ class Features(check.Record):
     def __matmul__(self, weights) -> "RKHSFunction":
         return RKHSFunction(self.kernel, self, weights)
 
+    def labels(self) -> np.ndarray:
+        """A number for each point, the same for equal points."""
+        return _labels(self.points)
+
     def joined(self, other: "Features") -> "Features":
         """The map [Φ Ψ] for the points of both, one after the other."""
-        if not isinstance(other, Features):
-            raise ValueError("other must be Features, got "
-                             f"{type(other).__name__}")
+        other = Features(self.kernel, other, "other")
         self.gram(other, slice(1), slice(1))       # points of one kind
         return Features(self.kernel, _joined(self.points, other.points),
                         self.name, self.kernel_name, columns=self.columns)
@@ -259,8 +251,9 @@ class Features(check.Record):
             raise ValueError(f"{self.kernel_name} gave a value that is not "
                              "finite: the points are too large")
         if d.min() < 0:
-            raise ValueError(f"{self.kernel_name} must be positive definite"
-                             f", but at equal points it is {d.min():.6g}")
+            raise ValueError(
+                f"{self.kernel_name} must be positive definite, but at two "
+                f"equal points it is {d.min():.6g}")
         return d
 
     def unit(self) -> tuple[float, "Features"]:
@@ -295,22 +288,18 @@ def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
 
 # %% [7] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
-class RKHSFunction(check.Record):
+class RKHSFunction(check.Record, check.Vectors):
     """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
 
     Functions with one kernel can be added and multiplied by numbers.
 
     Parameters
     ----------
-    kernel : Kernel
-        Positive definite.
-    points : sequence of n points
-        An array, a list of any objects, or `Pairs`.
+    kernel, points
+        As in `Features`.
     weights : (n,) array
         The numbers α_i.
 
-    Examples
-    --------
     >>> f = RKHSFunction(Linear(), [1.0, 2.0], [3.0, -1.0])   # t -> 1 t
     >>> (2 * f + f)([5.0, 7.0])
     array([15., 21.])
@@ -334,9 +323,6 @@ class RKHSFunction(check.Record):
         return Features(self.kernel, T, "T").dot(self.weights,
                                                  self.features)
 
-    # NumPy numbers must leave ``c * f`` to this class.
-    __array_ufunc__ = None
-
     def __add__(self, other):
         if not isinstance(other, RKHSFunction):
             return NotImplemented
@@ -347,18 +333,11 @@ class RKHSFunction(check.Record):
         return Phi.joined(Psi) @ np.concatenate([self.weights,
                                                  other.weights])
 
-    def __radd__(self, other):
-        # sum(functions) starts from the number 0.
-        return self if isinstance(other, Real) and other == 0 else (
-            NotImplemented)
-
     def __mul__(self, c):
         if not isinstance(c, Real):
             return NotImplemented
         return self.features @ (check.number(c, "the factor")
                                 * self.weights)
-
-    __rmul__ = __mul__
 
     def __truediv__(self, c):
         if not isinstance(c, Real):
@@ -367,13 +346,6 @@ class RKHSFunction(check.Record):
             raise ValueError("the divisor must not be 0")
         with np.errstate(over="ignore"):  # infinite weights are refused
             return self.features @ (self.weights / c)
-
-    def __neg__(self):
-        return -1 * self
-
-    def __sub__(self, other):
-        return self + -other if isinstance(other, RKHSFunction) else (
-            NotImplemented)
 
 
 # %% [8] Functions as data
@@ -390,19 +362,8 @@ def as_function(f, name: str = "f", kernel: Kernel | None = None):
 
 
 def inner(f: RKHSFunction, g: RKHSFunction) -> float:
-    """The inner product Σ α_i β_j k(x_i, y_j)
-    (:prf:ref:`thm-moore-aronszajn`).
-
-    Parameters
-    ----------
-    f, g : RKHSFunction
-        With the same kernel.
-
-    Returns
-    -------
-    float
-        Computed a tile at a time: no Gram matrix is stored.
-    """
+    """The inner product Σ α_i β_j k(x_i, y_j) of two functions with the
+    same kernel, a tile at a time (:prf:ref:`thm-moore-aronszajn`)."""
     g = as_function(g, "g", as_function(f).kernel)
     with np.errstate(over="ignore"):
         return float(check.finite(f.weights @ f.features.sample(g),
@@ -419,9 +380,8 @@ def _size(f):
         return 0.0, 0.0
     unit = f.weights / scale
     square = float(unit @ f.features.dot(unit))
-    diagonal = f.features.diag()
-    total = (np.abs(unit) @ np.sqrt(np.abs(diagonal))) ** 2
-    if square < -1e-8 * total or diagonal.min() < 0:
+    total = (np.abs(unit) @ np.sqrt(f.features.diag())) ** 2
+    if square < -1e-8 * total:
         raise ValueError("f must have a positive definite kernel, but its "
                          f"squared norm is {square * scale * scale:.6g}")
     error = float((len(unit) + 4) * np.finfo(float).eps * total)
@@ -435,17 +395,10 @@ def norm(f: RKHSFunction) -> float:
     """The norm of f in its RKHS, √⟨f, f⟩
     (:prf:ref:`lem-expansion-definite`).
 
-    Parameters
-    ----------
-    f : RKHSFunction
-
-    Returns
-    -------
-    float
-        With a `PrecisionWarning` where terms cancel so far that no digit
-        is certain (:prf:ref:`prop-norm-error`). A square below zero by
-        more than that is evidence that the kernel is not positive
-        definite, and raises a ValueError.
+    A `PrecisionWarning` says that terms cancel so far that no digit is
+    certain (:prf:ref:`prop-norm-error`). A square below zero by more than
+    that is evidence that the kernel is not positive definite, and raises
+    a ValueError.
     """
     as_function(f)
     return check.certain(*_size(f), "norm(f)")
@@ -486,7 +439,7 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     array([30.])
     """
     Phi = Features(kernel, X)
-    y = check.vector(y, "y", len(Phi))
+    y = check.vector(y, "y", Phi.n)
     found = _solve(Phi, y)
     if found.twins:
         i, j, _ = found.twins
@@ -513,18 +466,9 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
     """Orthogonal projection of f on span{k(x_i, ·)}
     (:prf:ref:`thm-rkhs-projection`).
 
-    Parameters
-    ----------
-    f : RKHSFunction
-    X : sequence of n points
-        May repeat points.
-
-    Returns
-    -------
-    RKHSFunction
-        With the values of f at X, and of all such functions the one
-        with the smallest norm; with a `PrecisionWarning` where values
-        that rounding hides leave no digit of it certain.
+    It has the values of f at X, and of all such functions the smallest
+    norm. X may repeat points. A `PrecisionWarning` says that values which
+    rounding hides leave no digit of it certain.
     """
     as_function(f)
     Phi = Features(f.kernel, X)
@@ -558,22 +502,22 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
         rounding raises a ValueError: the kernel is not positive definite.
     """
     Phi, at_T = Features(kernel, X), Features(kernel, T, "T")
-    diagonal, n = at_T.diag(), len(Phi)
-    labels = _labels(Phi.joined(at_T).points)
+    diagonal, n = at_T.diag(), Phi.n
+    labels = Phi.joined(at_T).labels()
     known = np.isin(labels[n:], labels[:n])
     Phi = Phi[np.unique(labels[:n], return_index=True)[1]]
-    kappa, roots = Phi.gram(at_T), np.sqrt(np.abs(Phi.diag()))
+    kappa, roots = Phi.gram(at_T), np.sqrt(Phi.diag())
     found = _solve(Phi, kappa)
     c = found.coefficients
     # ‖k_t - Φc‖², whatever c is
     square = diagonal + np.sum(c * (Phi.dot(c) - 2 * kappa), axis=0)
-    total = (np.sqrt(np.abs(diagonal)) + roots @ np.abs(c)) ** 2
-    if (square < -1e-8 * total).any() or diagonal.min() < 0:
+    total = (np.sqrt(diagonal) + roots @ np.abs(c)) ** 2
+    if (square < -1e-8 * total).any():
         worst = np.argmin(square + 1e-8 * total)
         raise ValueError("kernel must be positive definite, but at point "
                          f"{worst} of T the square of the distance is "
                          f"{square[worst]:.6g}")
-    error = (len(Phi) + 5) * np.finfo(float).eps * total
+    error = (Phi.n + 5) * np.finfo(float).eps * total
     sure = found.rank == np.count_nonzero(roots)
     doubt = ~known & ((square <= error) | (not sure))
     bound = np.minimum(np.maximum(square, 0.0) + error, diagonal)
@@ -622,10 +566,6 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
     gram : (p, p) array
         Inner products of the basis functions, strictly positive definite.
 
-    Returns
-    -------
-    Kernel
-
     Examples
     --------
     Straight lines on [-1, 1] with the inner product ∫ f g:
@@ -655,21 +595,10 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
 
 # %% [16] The norm in a sum of spaces
 def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
-    """The cheapest f = f1 + f2 in a sum of RKHSs
-    (:prf:ref:`thm-sum-rkhs`).
+    """The cheapest f = f1 + f2 in a sum of RKHSs: for f with a kernel
+    ``k1 + k2`` functions with the kernels k1 and k2, and
+    ‖f‖² = ‖f1‖² + ‖f2‖² (:prf:ref:`thm-sum-rkhs`).
 
-    Parameters
-    ----------
-    f : RKHSFunction
-        With a kernel ``k1 + k2``.
-
-    Returns
-    -------
-    f1, f2 : RKHSFunction
-        With the kernels k1 and k2, and ‖f‖² = ‖f1‖² + ‖f2‖².
-
-    Examples
-    --------
     >>> f = RKHSFunction(Linear() + Linear(), [1.0], [3.0])
     >>> f1, f2 = decompose(f)
     >>> f([2.0]), f1([2.0]), f2([2.0])
@@ -679,5 +608,5 @@ def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
     if not isinstance(f.kernel, Sum):
         raise ValueError("f must have a kernel that is a sum k1 + k2, got "
                          f"{f.kernel}")
-    return (RKHSFunction(f.kernel.first, f.points, f.weights),
-            RKHSFunction(f.kernel.second, f.points, f.weights))
+    return tuple(RKHSFunction(k, f.points, f.weights)
+                 for k in (f.kernel.first, f.kernel.second))

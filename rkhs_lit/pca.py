@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a96f809d115a8a77
+# Cells: b59a09c685817eb6
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
+from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 import rkhs_lit.conventions as check
@@ -72,17 +73,10 @@ class PrincipalComponents(check.Record):
 
     def __post_init__(self):
         Phi = Features(self.kernel, self.points, "points")
-        m, r = Phi.n, np.size(self.eigenvalues)
+        arrays = "weights", "mean_weights", "offsets", "eigenvalues"
         vars(self).update(
             points=Phi.points, features=Phi,
-            variance=check.nonnegative(self.variance, "variance"))
-        for name, shape in (("weights", (m, r)), ("mean_weights", (m,)),
-                            ("offsets", (r,)), ("eigenvalues", (r,))):
-            values = check.real_array(getattr(self, name), name)
-            if values.shape != shape:
-                raise ValueError(f"{name} must have shape {shape}, got "
-                                 f"{values.shape}")
-            vars(self)[name] = check.frozen(values)
+            **{name: check.frozen(vars(self)[name]) for name in arrays})
 
     def __repr__(self):
         return (f"PrincipalComponents({self.kernel}, "
@@ -127,8 +121,7 @@ def _dense(Phi, r, centred):
     """The r leading eigenvalues and eigenvectors of the centred Gram
     matrix, the means of the rows of K, and the trace."""
     K = Phi.gram()
-    g = K.mean(axis=1)
-    C = centre(K) if centred else K
+    g, C = K.mean(axis=1), centre(K) if centred else K
     lam, alpha = eigh(C)
     size = abs(lam[-1]) + abs(g.sum())
     if lam[0] < -1e-8 * size:
@@ -174,9 +167,7 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
 
     Parameters
     ----------
-    kernel : Kernel
-        Positive definite, on any kind of points.
-    X : sequence of n points
+    kernel, X : positive definite Kernel, sequence of n points of any kind
     n_components : int, optional
         More than there are is an error; by default all of them.
     centred : bool
@@ -198,15 +189,13 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     check.choice(solver, "solver", ("auto", "dense", "iterative"))
     if r is not None:
         r = check.whole(r, "n_components", 1)
+    if max_rank is not None and solver != "auto":
+        raise ValueError("solver must be 'auto' where max_rank is given, "
+                         f"got {solver!r}")
     if max_rank is not None:
-        if solver != "auto":
-            raise ValueError("solver must be 'auto' where max_rank is given"
-                             f", got {solver!r}")
         return _low_rank(Phi, r, centred, max_rank)
-    if solver == "auto":
-        few = r is not None and n > 500 and 20 * r < n
-        solver = "iterative" if few else "dense"
-    solve = _iterative if solver == "iterative" else _dense
+    few = solver == "auto" and r is not None and 500 < n > 20 * r
+    solve = _iterative if few or solver == "iterative" else _dense
     lam, alpha, g, total = solve(Phi, r, centred)
     W = alpha * _signs(alpha) / np.sqrt(lam)
     return PrincipalComponents(kernel, Phi, W, np.full(n, centred / n),
@@ -225,7 +214,12 @@ def _iterative(Phi, r, centred):
         raise ValueError("n_components must be less than the number of "
                          f"points, {n}, for the iterative solver, got {r}")
     size, Phi = Phi.unit()
-    product = Phi.gram().__matmul__ if n <= _STORED else Phi.dot
+    K = Phi.gram().T if n <= _STORED else None
+
+    def product(v):
+        if K is None:
+            return Phi.dot(v)
+        return dsymv(1.0, K, v) if v.ndim == 1 else K @ v   # half of K
 
     def action(v):
         Kv = product(v - centred * v.mean(axis=0))
@@ -351,8 +345,7 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
         In each row the weights of one function, of any signs.
     start : (m, d) array, optional
         Where each climb begins, by default at the highest of the points.
-    tol, max_steps
-        As in `preimage`.
+    tol, max_steps : as in `preimage`
 
     Returns
     -------
@@ -405,7 +398,8 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
 # %% [12] The way back: pre-images
 def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
              max_steps: int = 10_000) -> np.ndarray:
-    """A point z whose feature k(z, ·) is near f, by the safeguarded
+    """A point z whose feature k(z, ·) is near f: a maximum of f, because
+    ‖k(z, ·) - f‖² = 1 - 2 f(z) + ‖f‖². It is found by the safeguarded
     fixed-point iteration (:prf:ref:`alg-preimage`).
 
     Parameters
@@ -413,9 +407,8 @@ def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
     f : RKHSFunction
         With a Gaussian kernel and weights of any signs.
     start : (d,) array, optional
-        Where to begin; a number, if the points are on the line. If f is
-        next to zero there, and without a start, the point of f at which
-        f is largest.
+        Where to begin, also a number. If f is next to zero there, and
+        without a start, the point of f at which f is largest.
     tol : float
         At the end no coordinate of the fixed-point step exceeds tol σ,
         and no eigenvalue of the second derivative tol f(z) / σ².
@@ -455,21 +448,18 @@ def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
 
     Parameters
     ----------
-    pca : PrincipalComponents
-        Of a Gaussian kernel.
+    pca : PrincipalComponents, of a Gaussian kernel
     T : (m, d) array
-        Noisy points. Each is also the start of its pre-image.
-        A ValueError names a row whose projection has no pre-image, as
-        that of a point far from the data may have none.
-    tol, max_steps
-        As in `preimage`.
+        Noisy points, each of them also the start of its pre-image. A
+        ValueError names a row whose projection has none, as may be far
+        from the data.
+    tol, max_steps : as in `preimage`
     """
     if not isinstance(pca, PrincipalComponents):
         raise ValueError("pca must be PrincipalComponents, got "
                          f"{type(pca).__name__}")
     Phi = Features(pca.kernel, pca.features, "pca")
-    Psi = Features(pca.kernel, T, "T")
-    Z = []
+    Psi, Z = Features(pca.kernel, T, "T"), []
     for a in range(0, Psi.n, TILE):
         start = Psi[a:a + TILE]
         W = pca.mean_weights + pca.transform(start) @ pca.weights.T

@@ -4,10 +4,9 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 60f4d45d2e376ada
+# Cells: d06a9de01b1769cb
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,13 +36,6 @@ def _as_loss(loss):
         check.choice(loss, "loss", _SHAPES))
 
 
-def _representable(numbers, name):
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be smaller: the loss overflows")
-    return numbers
-
-
-# %% [3] Seven losses
 @dataclass(frozen=True)
 class Loss(check.Record):
     """A convex loss ℓ(y, z) of the prediction z (:prf:ref:`def-losses`).
@@ -83,7 +75,7 @@ class Loss(check.Record):
         """The losses of the predictions z, one for each y."""
         a, c = self._terms(y)
         s = a - c * check.vector(z, "z", len(a))
-        return _representable(self._phi(s), "y or z")
+        return check.finite(self._phi(s), "y or z")
 
     def _terms(self, y, n=None):
         """The a and c of the shortfalls s = a - c f(x)."""
@@ -114,7 +106,7 @@ class Loss(check.Record):
             return gamma * (s - q / 2 * gamma)
 
 
-# %% [4] Seven losses
+# %% [3] Seven losses
 def regularised_risk(f: RKHSFunction, X, y, loss: Loss | str,
                      lam: float) -> float:
     """The risk Σ ℓ(y_i, f(x_i)) + λ‖f‖² of a function
@@ -124,23 +116,19 @@ def regularised_risk(f: RKHSFunction, X, y, loss: Loss | str,
     ----------
     f : RKHSFunction
         Any function of the space; its points need not be X.
-    X : sequence of n points
-    y : (n,) array
-        Numbers, or labels -1 and +1 for a loss of classification.
+    X, y : sequence of n points, (n,) array
+        In y numbers, or labels -1 and +1 for a loss of classification.
     loss : Loss or str
     lam : float
         λ > 0. The losses are summed, not averaged.
     """
     Phi, loss = Features(as_function(f).kernel, X), _as_loss(loss)
-    a, c = loss._terms(y, Phi.n)
-    g = math.sqrt(check.positive(lam, "lam")) * f
-    with np.errstate(over="ignore"):
-        risk = (loss._phi(a - c * Phi.sample(f)).sum()
-                + max(inner(g, g), 0.0))
-    return float(_representable(risk, "y or f"))
+    y, lam = check.vector(y, "y", Phi.n), check.positive(lam, "lam")
+    losses, square = loss(y, Phi.sample(f)), max(inner(f, f), 0.0)
+    return float(check.finite(losses.sum() + lam * square, "y or f"))
 
 
-# %% [5] What the gap says about predictions
+# %% [4] What the gap says about predictions
 def _fenchel_young(loss, s, gamma):
     """FY(s, γ) as a sum of terms that are not negative."""
     if loss.name == "logistic":
@@ -154,7 +142,7 @@ def _fenchel_young(loss, s, gamma):
             + q / 2 * missing**2)
 
 
-# %% [6] Newton's method along the path
+# %% [5] Newton's method along the path
 def _room(values, steps):
     """How far one can go, at most 1, without crossing zero."""
     down = steps < 0
@@ -185,7 +173,7 @@ def _newton(Q, s, loss, sign, gamma, Z, W):
     return gamma + t * d, Z + t * dZ, W + t * dW
 
 
-# %% [7] Newton's method along the path
+# %% [6] Newton's method along the path
 def _follow_path(Q, a, loss, tol):
     """γ with a gap of at most tol times the risk, or the best found."""
     lower, upper, q = loss._shape()
@@ -221,113 +209,84 @@ def _follow_path(Q, a, loss, tol):
     return guess if gap_and_risk(guess)[1] < least else best
 
 
-# %% [8] Fine print
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Shortfalls s = a - c f(x) in units of `size`, slopes γ in units of
-    `force`, and weights in units of `unit`; the risk is then in units of
-    size times force."""
-
-    loss: Loss
-    a: np.ndarray
-    c: np.ndarray
-    size: float
-    force: float
-    unit: float
-
-
-def _problem(loss, y, n, lam):
+# %% [7] Fine print
+def _in_units(loss, y, n, lam):
+    """The problem of f / size: its loss, a, c and λ; size; and the unit
+    of the slopes γ, which times size is that of the risk."""
     loss, lam = _as_loss(loss), check.positive(lam, "lam")
     a, c = loss._terms(y, n)
     size = float(np.abs(a).max()) or 1.0
     if loss.name == "huber":
         loss = Loss("huber", loss.parameter / size)
-    force = size if loss.name in ("squared", "huber") else 1.0
-    unit = force / (2 * lam)
-    if not 0 < unit < np.inf:
-        raise ValueError(f"lam must be {'larger' if unit else 'smaller'}: "
-                         "y divided by it is beyond all floats")
-    return _Problem(loss, a / size, c, size, force, unit)
+    slope = size if loss.name in ("squared", "huber") else 1.0
+    check.positive(slope / lam, "y / lam")           # the size of weights
+    lam = check.positive(lam * (size / slope), "lam times y")
+    return loss, a / size, c, lam, size, slope
 
 
-def _certificate(f, problem):
-    """The gap and the risk of f, in units of size times force."""
-    loss, c, w = problem.loss, problem.c, f.weights
-    size, unit, Phi = problem.size, problem.unit, f.features
-    values, reach = Phi.sample(f) / size, np.sqrt(Phi.diag())
-    error = np.finfo(float).eps * reach * (reach / size @ np.abs(w))
-    s, gamma = problem.a - c * values, np.clip(c * w / unit,
-                                               *loss._shape()[:2])
-    excess = norm(Phi @ (w - c * gamma * unit))
+def _certificate(f, loss, a, c, lam):
+    """The gap and the risk of f, with an allowance for rounding."""
+    Phi, alpha = f.features, f.weights
+    values, reach = Phi.sample(f), np.sqrt(Phi.diag())
+    error = np.finfo(float).eps * reach * (reach @ np.abs(alpha))
+    s = a - c * values
     with np.errstate(over="ignore", invalid="ignore"):
-        gap = np.sum(np.maximum(_fenchel_young(loss, s - error, gamma),
-                                _fenchel_young(loss, s + error, gamma)))
-        gap += np.square(excess / math.sqrt(2 * unit) / math.sqrt(size))
-        risk = np.sum(loss._phi(s)) + (w / unit) @ values / 2
+        slopes = check.finite(2 * lam * c * alpha, "lam")
+        gamma = np.clip(slopes, *loss._shape()[:2])
+        excess = norm(Phi @ (alpha - c * gamma / (2 * lam)))
+        gap = lam * excess**2 + np.sum(np.maximum(
+            _fenchel_young(loss, s - error, gamma),
+            _fenchel_young(loss, s + error, gamma)))
+        risk = np.sum(loss._phi(s)) + lam * (alpha @ values)
     return float(gap), float(risk)
 
 
-# %% [9] Fine print
+# %% [8] Fine print
 def _solver(Q, H):
-    """The map r -> (Q + H)⁻¹ r for a diagonal H >= 0."""
-    floor = 4 * len(H) * np.finfo(float).eps * Q.diagonal().max()
-    for h in np.sqrt(H), np.sqrt(np.maximum(H, floor)):
-        if h.min() == 0:
-            continue
-        M = Q / h[:, None]
-        M /= h
-        M[np.diag_indices(len(h))] += 1
-        try:
-            factor = cho_factor(M, lower=True, overwrite_a=True,
-                                check_finite=False)
-        except LinAlgError:
-            continue
-        return lambda r: cho_solve(factor, r / h, check_finite=False) / h
-    return np.zeros_like
+    """The map r -> (Q + H)⁻¹ r for a diagonal H >= 0, which is raised to
+    the rounding errors of Q."""
+    rounding = 4 * len(H) * np.finfo(float).eps * Q.diagonal().max()
+    h = np.sqrt(np.maximum(H, max(rounding, check.TINY)))
+    M = Q / h[:, None] / h
+    M[np.diag_indices(len(h))] += 1
+    try:
+        factor = cho_factor(M, lower=True, overwrite_a=True,
+                            check_finite=False)
+    except LinAlgError:
+        return np.zeros_like
+    return lambda r: cho_solve(factor, r / h, check_finite=False) / h
 
 
-def _dual_matrix(Phi, problem):
+def _dual_matrix(Phi, c, lam):
     """Q, of a Gram matrix without negative eigenvalues."""
     K, d = Phi.gram(), np.sqrt(Phi.diag())
     d[d == 0] = 1.0
-    S = K / d[:, None]
-    S /= d
+    S = K / d[:, None] / d
     S[np.diag_indices(len(d))] += 1e-8 * len(d)
     try:
         cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
         raise ValueError("kernel must be positive definite, but its Gram "
                          "matrix at X has a negative eigenvalue") from None
-    with np.errstate(over="ignore", invalid="ignore"):
-        K *= problem.c[:, None] * (problem.unit / problem.size)
-        K *= problem.c
-    if not np.isfinite(K).all():
-        raise ValueError("lam must be larger: the kernel divided by it "
-                         "overflows")
-    return K
+    with np.errstate(over="ignore"):
+        return check.finite(c[:, None] * K * c / (2 * lam), "kernel / lam")
 
 
-# %% [10] Certified fits
+# %% [9] Certified fits
 def duality_gap(f: RKHSFunction, y, loss: Loss | str, lam: float) -> float:
     """A bound on how far f is from optimal (:prf:ref:`thm-risk-gap`).
 
-    With G the gap, P(f) - P(f*) <= G, and at every point t the optimum f*
-    differs from f by at most √(k(t, t) G / λ); the G may be halved if all
-    2 λ c_i α_i lie in the interval of the loss, as they do for the result
-    of `minimize_risk` (:prf:ref:`thm-risk-certificate`).
+    It is G = P(f) - D(γ), where γ_i is 2 λ c_i α_i moved into the interval
+    of the loss, with an allowance for the rounding errors of the values
+    of f. Then P(f) - P(f*) <= G, and at every point t the optimum f*
+    differs from f by at most √(k(t, t) G / λ); here G may be halved if no
+    number had to be moved, as for the result of `minimize_risk`
+    (:prf:ref:`thm-risk-certificate`).
 
     Parameters
     ----------
-    f : RKHSFunction
-        Any weights, at the points of the data.
-    y, loss, lam
-        As in `regularised_risk`, one y for each point of f.
-
-    Returns
-    -------
-    float
-        P(f) - D(γ), where γ_i is 2 λ c_i α_i moved into the interval,
-        and an allowance for the rounding errors of the values of f.
+    f : RKHSFunction, with any weights at the points of the data
+    y, loss, lam : as in `regularised_risk`
 
     Examples
     --------
@@ -336,13 +295,13 @@ def duality_gap(f: RKHSFunction, y, loss: Loss | str, lam: float) -> float:
     >>> duality_gap(f, [1.0], "squared", 1.0) < 1e-30    # f is optimal
     True
     """
-    problem = _problem(loss, y, len(as_function(f).points), lam)
-    gap, _ = _certificate(f, problem)
-    return float(_representable(gap * problem.force * problem.size,
-                                "y or f"))
+    *problem, size, slope = _in_units(loss, y, as_function(f).features.n,
+                                      lam)
+    gap, _ = _certificate(f / size, *problem)
+    return check.finite(gap * slope * size, "y or f")
 
 
-# %% [11] Certified fits
+# %% [10] Certified fits
 def minimize_risk(kernel: Kernel, X, y, loss: Loss | str, lam: float, *,
                   tol: float = 1e-8) -> RKHSFunction:
     """The minimiser of the risk over the whole RKHS, to a certified gap
@@ -350,10 +309,7 @@ def minimize_risk(kernel: Kernel, X, y, loss: Loss | str, lam: float, *,
 
     Parameters
     ----------
-    kernel : Kernel
-    X : sequence of n points, which may repeat
-    y, loss, lam
-        As in `regularised_risk`.
+    kernel, X, y, loss, lam : as in `regularised_risk`; points may repeat
     tol : float
         The largest `duality_gap` allowed, relative to the risk. If it
         cannot be reached, a ValueError says so.
@@ -366,16 +322,17 @@ def minimize_risk(kernel: Kernel, X, y, loss: Loss | str, lam: float, *,
     array([1.])
     """
     Phi, tol = Features(kernel, X), check.tolerance(tol)
-    problem = _problem(loss, y, Phi.n, lam)
-    Q = _dual_matrix(Phi, problem)
-    if not problem.a.any():                        # all y are zero
-        return Phi @ np.zeros(Phi.n)
+    *problem, size, _ = _in_units(loss, y, Phi.n, lam)
+    phi, a, c, nu = problem                 # loss, data and λ of f / size
+    Q = _dual_matrix(Phi, c, nu)
+    if not a.any():                                # all y are zero
+        return Phi @ a
     with np.errstate(all="ignore"):
-        gamma = _follow_path(Q, problem.a, problem.loss, tol)
-    f = Phi @ (problem.c * gamma * problem.unit)
-    gap, risk = _certificate(f, problem)
+        gamma = _follow_path(Q, a, phi, tol)
+    f = Phi @ (c * gamma / (2 * nu))
+    gap, risk = _certificate(f, *problem)
     if not gap <= tol * risk:
         raise ValueError(f"tol = {tol:g} cannot be reached: the gap is "
                          f"{gap / risk:.1e} of the risk; lam = {lam:g} may "
                          "be too small for rounding errors")
-    return f
+    return size * f

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 17b5dab345e0535b
+# Cells: 76589e3e60cae68e
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular, solveh_banded
-from scipy.linalg.lapack import dormqr, dpocon, dposv, dpotrf, dsytrd
+from scipy.linalg import cho_solve, eigvalsh_tridiagonal, solve_triangular
+from scipy.linalg.lapack import (dormqr, dpocon, dposv, dpotrf, dptsv,
+                                 dsytrd)
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
@@ -28,10 +29,7 @@ def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
 
     Parameters
     ----------
-    kernel : Kernel
-    X : sequence of n points
-        Of any kind, also repeated.
-    y : (n,) array
+    kernel, X, y : Kernel, sequence of n points of any kind, (n,) array
     lam : float
         The penalty λ > 0, not divided or multiplied by n: scikit-learn's
         ``KernelRidge(alpha=lam)``. One that is lost in the rounding
@@ -67,15 +65,15 @@ def ridge_factor(K, lam: float, name: str = "lam",
     if K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be square, got shape {K.shape}")
     with np.errstate(over="ignore"):
-        size = float(np.abs(K).sum(axis=1).max())     # of eigenvalues
-    least = max(_EPS * size, check.TINY)
+        bound = float(np.abs(K).sum(axis=1).max())    # of all eigenvalues
+    least = max(_EPS * bound, check.TINY)
     lam = lam.item() if isinstance(lam, np.generic) else lam
-    if not (isinstance(lam, Real) and least <= lam <= check.MAX - size):
-        raise ValueError(f"{name} must be at least 2**-52 times {size:.6g}"
+    if not (isinstance(lam, Real) and least <= lam <= check.MAX - bound):
+        raise ValueError(f"{name} must be at least 2**-52 times {bound:.6g}"
                          ", positive and finite, or it is lost in rounding "
                          f"errors of {kernel} (the limit 0 is interpolate)")
 
-    lam, flaw = float(lam), 1e-8 * size
+    lam, flaw = float(lam), 1e-8 * bound
     for shift in [flaw, lam] if lam > flaw > 0 else [lam]:
         A = np.array(K, order="F")
         A.flat[::len(A) + 1] += shift
@@ -88,11 +86,25 @@ def ridge_factor(K, lam: float, name: str = "lam",
                              "positive definite: the Gram matrix K plus "
                              f"{lam:.3g} I is singular up to rounding")
 
-    mu = dpocon(L, size + lam, uplo="L")[0] * (size + lam)
-    if mu <= 64 * _EPS * size:
-        check.certain(mu, 64 * _EPS * size, "the least eigenvalue of the "
+    mu = dpocon(L, bound + lam, uplo="L")[0] * (bound + lam)
+    if mu <= 64 * _EPS * bound:
+        check.certain(mu, 64 * _EPS * bound, "the least eigenvalue of the "
                       f"Gram matrix plus {name} I")
     return L, True
+
+
+def _check_visible(least, K, lam, name="lams", kernel="kernel"):
+    """Refuse a λ that is lost beside K, and an eigenvalue below zero."""
+    with np.errstate(over="ignore"):
+        bound = check.finite(np.abs(K).sum(axis=1).max(), kernel)
+    if lam < _EPS * bound:
+        raise ValueError(f"{name} must be at least 2**-52 times {bound:.6g}"
+                         f", or it is lost in rounding errors of {kernel}")
+    if least < -1e-8 * bound:
+        raise ValueError(f"{kernel} must be positive definite, but its "
+                         f"Gram matrix K has the eigenvalue {least:.6g}")
+    check.certain(max(least, 0.0) + lam, 64 * _EPS * bound, "the least "
+                  f"eigenvalue of the Gram matrix plus {name} I")
 
 
 def ridge_spectrum(K, lam: float, name: str = "lam",
@@ -101,21 +113,11 @@ def ridge_spectrum(K, lam: float, name: str = "lam",
     is visible beside rounding (:prf:ref:`prop-ridge-rounding`); as in
     `ridge_factor`, but d_j > -1e-8 ‖K‖ counts as zero for any λ."""
     K, lam = check.real_array(K, "K", 2), check.positive(lam, name)
-    if K.shape[0] != K.shape[1]:
+    if len(K) != len(K.T):
         raise ValueError(f"K must be square, got shape {K.shape}")
-    with np.errstate(over="ignore"):
-        size = check.finite(np.abs(K).sum(axis=1).max(), kernel)
-    if lam < _EPS * size:
-        raise ValueError(f"{name} must be at least 2**-52 times {size:.6g}"
-                         f", or it is lost in rounding errors of {kernel}")
     d, U = np.linalg.eigh(K)
-    if d[0] < -1e-8 * size:
-        raise ValueError(f"{kernel} must be positive definite, but its "
-                         f"Gram matrix K has the eigenvalue {d[0]:.6g}")
-    d = np.maximum(d, 0.0)
-    check.certain(d[0] + lam, 64 * _EPS * size, "the least eigenvalue of "
-                  f"the Gram matrix plus {name} I")
-    return d, U
+    _check_visible(d[0], K, lam, name, kernel)
+    return np.maximum(d, 0.0), U
 
 
 # %% [4] Fine print
@@ -247,8 +249,7 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     ----------
     kernel, X, y : as for `ridge`
     lams : (L,) array
-        Penalties as for `ridge`, in any order. Beyond the decomposition
-        each takes O(n²) operations.
+        In any order; beyond the decomposition each takes O(n²) operations.
 
     Examples
     --------
@@ -295,8 +296,7 @@ def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
     Parameters
     ----------
     kernel, X, y, lam : as for `ridge`
-    folds : list of lists of indices
-        Every point is in one fold.
+    folds : list of lists of indices, which have every point once
     """
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
     y, folds = check.vector(y, "y", Phi.n), _partition(folds, Phi.n)
@@ -327,6 +327,10 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
 def _all_weights(K, y, lams):
     """The weights (K + λI)⁻¹ y, a column for each λ, by K = QTQ'."""
     A, d, e, tau, _ = dsytrd(K, lower=1, lwork=64 * len(K))
+    unit = np.abs(d).max() or 1.0            # T has the eigenvalues of K
+    least = unit * eigvalsh_tridiagonal(d / unit, e / unit, select="i",
+                                        select_range=(0, 0))[0]
+    _check_visible(least, K, lams.min())
 
     def turned(B, how):                      # Q'B ("T") or QB ("N")
         B = np.array(B, order="F")           # its first row stays
@@ -334,16 +338,17 @@ def _all_weights(K, y, lams):
                        64 * B.shape[1] + 4160)[0]
         return B
 
-    b, e = turned(y[:, None], "T"), np.append(e, 0.0)
-    W = [solveh_banded(np.array([d + lam, e]), b, lower=True,
-                       check_finite=False) for lam in lams]
-    return turned(np.hstack(W), "N")         # of (T + λI) w = Q'y
+    b, W = turned(y[:, None], "T"), np.empty((len(y), len(lams)))
+    for j, lam in enumerate(lams):           # (T + λI) w = Q'y
+        _, _, W[:, j:j + 1], failed = dptsv(d + lam, e, b)
+        if failed:
+            raise ValueError("lams must be larger: the Gram matrix plus "
+                             f"{lam:.3g} I is singular up to rounding")
+    return turned(W, "N")
 
 
-# %% [10] Choosing $\lambda$ and the width
 def _errors_again(K, y, lams, folds):
     """Sums of squared errors, one fit of all λ for each fold."""
-    ridge_factor(K, lams.min(), "lams")      # so blocks of K are safe, too
     total = np.zeros(len(lams))
     for F in folds:
         rest = np.setdiff1d(np.arange(len(y)), F)
@@ -359,7 +364,7 @@ def _errors_at_once(K, y, lams, folds):
                      for lam in lams])
 
 
-# %% [11] Choosing $\lambda$ and the width
+# %% [10] Choosing $\lambda$ and the width
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation(check.Record):
     """What cross-validation found (:prf:ref:`alg-ridge-cv`).
@@ -368,12 +373,10 @@ class CrossValidation(check.Record):
 
     Attributes
     ----------
-    kernels : tuple of q kernels
-    lams : (L,) array
+    kernels, lams : tuple of q kernels, (L,) array
     errors : (q, L) array
-        The mean squared error at training points left out; for folds
-        of one size, the mean over folds of scikit-learn's
-        ``GridSearchCV``.
+        The mean squared error at training points left out; for folds of
+        one size, the mean over folds of scikit-learn's ``GridSearchCV``.
     kernel, lam, function : Kernel, float, RKHSFunction
         The chosen ones, and the fit of the whole training set with both.
     test_error : float or None
@@ -450,7 +453,7 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                            test_error, train, test, folds)
 
 
-# %% [12] The Bayesian view
+# %% [11] The Bayesian view
 def gp_posterior(kernel: Kernel, X, y, noise: float,
                  T) -> tuple[np.ndarray, np.ndarray]:
     """The mean and the covariance of a Gaussian process f at points T,
@@ -460,12 +463,11 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
 
     Parameters
     ----------
-    kernel, X, y : as for `ridge`
+    kernel, X, y, T : as for `ridge`, and a sequence of m points
         The kernel is the covariance of the process.
     noise : float
         The *variance* of the noise, the λ of `ridge` and the ``alpha``
         of scikit-learn's ``GaussianProcessRegressor``.
-    T : sequence of m points
 
     Examples
     --------
@@ -490,7 +492,7 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     return mean, covariance
 
 
-# %% [13] Choosing parameters by the evidence
+# %% [12] Choosing parameters by the evidence
 def gaussian_derivative(X, sigma: float) -> np.ndarray:
     """The derivative exp(-q/2) q / σ, q = ‖x_i - x_j‖² / σ², of the
     Gaussian Gram matrix with respect to its width, for

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/riesz.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 830b249fa071a62e
+# Cells: 27a7f2c2fd045481
 
 # %% [1] Riesz: every continuous functional is an inner product
 import warnings
@@ -109,21 +109,6 @@ def _contradiction(G, l):
     return int(twin[j]), int(j), int(column)
 
 
-def _bounded(numbers):
-    if not np.isfinite(numbers).all():
-        raise ValueError("values are too large for gram: the coefficients "
-                         "overflow")
-    return numbers
-
-
-def _unit_columns(right):
-    peak = np.abs(right).max(axis=0)
-    peak[peak == 0] = 1
-    size = np.linalg.norm(right / peak, axis=0)
-    size[size == 0] = 1
-    return right / peak / size, peak * size
-
-
 # %% [7] Fine print: three numerical decisions
 def gram_solve(gram, values, *, tol: float | None = None,
                slack: float = 0.0, name: str = "gram") -> GramSolution:
@@ -159,8 +144,12 @@ def gram_solve(gram, values, *, tol: float | None = None,
         raise ValueError(f"{name} must {flaw}")
     l, null = l.reshape(len(G), -1), np.empty((len(G), 0))
     with np.errstate(over="ignore", invalid="ignore"):
-        right, scale = _unit_columns(_bounded(l / d))
-        none = np.zeros(len(scale))
+        right = check.finite(l / d, "values, divided by gram,")
+        peak = np.abs(right).max(axis=0)  # whose square may overflow
+        peak[peak == 0] = 1
+        scale = peak * np.linalg.norm(right / peak, axis=0)
+        scale[scale == 0] = 1
+        right, none = right / scale, np.zeros(len(scale))
         S = (S + S.T) / 2
         found = GramSolution(_solve_independent(S, right, tol), none, none,
                              none, len(G))
@@ -178,7 +167,8 @@ def gram_solve(gram, values, *, tol: float | None = None,
     if size > tol:
         raise ValueError(f"{name} must {flaw}")
     with np.errstate(over="ignore", invalid="ignore"):
-        c = _bounded(found.coefficients * scale / d)
+        c = check.finite(found.coefficients * scale / d,
+                         "values, divided by gram,")
     if null.size:
         null = qr(null / d, mode="economic")[0]
         c = c - null @ (null.T @ c)

@@ -4,14 +4,14 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: c373e5d80ddaf02a
+# Cells: 5e1b6d1eb4306a06
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 import rkhs_lit.conventions as check
 from rkhs_lit.bochner import pivoted_cholesky
@@ -20,7 +20,102 @@ from rkhs_lit.kernels import Gaussian, Kernel, Linear
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 
-# %% [2] Weights, offset and certificate
+# %% [2] Two weights at a time
+def pair_steps(K, t, a, low, high, tol, steps):
+    """Raise the dual by pairs of violating indices
+    (:prf:ref:`thm-svm-pairs`).
+
+    At most `steps` steps from a with low <= a <= high, until no pair
+    violates by more than `tol`. An inner formula: it trusts its arrays.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix.
+    t : (n,) array
+        The numbers y_i - f(x_i), that is y - Ka.
+    a, low, high : (n,) array
+        The coefficients α_i y_i and their bounds.
+
+    Returns
+    -------
+    a, t : (n,) array
+
+    Examples
+    --------
+    >>> K, y = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, -1.0])
+    >>> pair_steps(K, y, 0 * y, np.minimum(5 * y, 0),
+    ...            np.maximum(5 * y, 0), 1e-9, 10)
+    (array([ 0.5, -0.5]), array([0., 0.]))
+    """
+    t, a, d = np.array(t), np.array(a), K.diagonal()
+    up = np.where(a < high, 0.0, -np.inf)               # zero on I
+    down = np.where(a > low, 0.0, np.inf)               # zero on J
+    for _ in range(steps):
+        i = (t + up).argmax()
+        v = t[i] - t - down
+        eta = np.maximum(d[i] + d - 2 * K[i], 1e-14)
+        j = np.where(v > tol, v * v / eta, 0.0).argmax()
+        if v[j] <= tol:
+            break
+        best, rise, fall = v[j] / eta[j], high[i] - a[i], a[j] - low[j]
+        s = min(best, rise, fall)
+        t -= s * (K[i] - K[j])
+        a[i] = high[i] if s == rise else a[i] + s
+        a[j] = low[j] if s == fall else a[j] - s
+        up[i], down[i] = -np.inf if s == rise else 0.0, 0.0
+        up[j], down[j] = 0.0, np.inf if s == fall else 0.0
+    return a, t
+
+
+# %% [3] Working sets, and all free weights at once
+def _face(K, t, a, low, high, moving, mu):
+    """The best p for D(p) - μ‖p - a‖²/2 if only `moving` entries differ
+    from a, and those that would leave the box stop at its edge."""
+    p, S, edge = a.copy(), np.flatnonzero(moving), np.array([], int)
+    while len(S):
+        gone = (p - a)[edge]
+        A = K[np.ix_(S, S)]
+        A.flat[::len(S) + 1] += mu
+        right = [t[S] - K[np.ix_(S, edge)] @ gone, np.ones(len(S))]
+        try:
+            u, v = cho_solve(cho_factor(A, overwrite_a=True),
+                             np.transpose(right)).T
+        except LinAlgError:            # indefinite, up to rounding
+            return a
+        b = (u.sum() + gone.sum()) / v.sum()
+        p[S] = a[S] + u - b * v
+        out = (p[S] < low[S]) | (p[S] > high[S])
+        if not out.any():
+            return p
+        p = np.clip(p, low, high)
+        edge, S = np.append(edge, S[out]), S[~out]
+    return a
+
+
+def _climb(K, t, a, low, high, tol):
+    """The dual on few points: pairs first, then all free weights."""
+    a, t = pair_steps(K, t, a, low, high, max(tol, 1e-3), 2 * len(a))
+    for _ in range(40):
+        top, bottom = t[a < high].max(), t[a > low].min()
+        if top - bottom <= tol:
+            break
+        free = (a > low) & (a < high)
+        b = np.median(t[free]) if free.any() else (top + bottom) / 2
+        p = _face(K, t, a, low, high, free | ((a < high) & (t > b + tol))
+                  | ((a > low) & (t < b - tol)),
+                  (top - bottom) / (high - low).min() + 1e-13 * len(a))
+        e = p - a
+        Ke = K @ e
+        if e @ t <= 0:                 # no ascent: back to the pairs
+            a, t = pair_steps(K, t, a, low, high, tol, 2 * len(a))
+            continue
+        theta = min(1.0, (e @ t) / (e @ Ke))
+        a, t = p if theta == 1 else a + theta * e, t - theta * Ke
+    return a, t
+
+
+# %% [4] Weights, offset and certificate
 @dataclass(frozen=True, eq=False, repr=False)
 class SVM(check.Record):
     """A support vector machine f + b with its certificate
@@ -73,8 +168,12 @@ class SVM(check.Record):
         if not isinstance(self.function, RKHSFunction):
             raise ValueError("function must be an RKHSFunction")
         alpha = check.vector(self.alpha, "alpha")
-        vars(self).update(alpha=alpha, margins=check.vector(
-            self.margins, "margins", len(alpha)))
+        margins = np.array(self.margins)
+        if margins.shape != alpha.shape or not np.isfinite(margins).all():
+            raise ValueError("margins must be a finite number for each "
+                             "weight in alpha")
+        margins.setflags(write=False)
+        vars(self).update(alpha=alpha, margins=margins)
 
     def __repr__(self):
         return (f"SVM({self.function.kernel}, n={len(self.alpha)}, "
@@ -106,10 +205,10 @@ class SVM(check.Record):
                         np.maximum(0.0, 1 - self.margins))
 
 
-# %% [3] Weights, offset and certificate
-def _offset(s, alpha, c):
+# %% [5] Weights, offset and certificate
+def _offset(s, alpha, f, c):
     """The ends of the interval of optimal offsets."""
-    t, share = s.y * (1 - s.Q @ alpha), alpha / c
+    t, share = s.y * (1 - f), alpha / c
     weights = share * (1 - share)
     if not s.offset:
         low = high = 0.0
@@ -123,9 +222,8 @@ def _offset(s, alpha, c):
 
 def _dual(s, q, A, b, lower, upper):
     """Minimise u'Qu/2 - q Σ u_i for Au = b and bounds on u; or None."""
-    found = solve_qp(s.Q if s.F is None else None, np.full(s.Phi.n, -q),
-                     A or None, [b] * len(A) or None, lower, upper,
-                     factor=s.F)
+    found = solve_qp(s.Q, np.full(s.Psi.n, -q), A or None,
+                     [b] * len(A) or None, lower, upper, factor=s.F)
     return found.x if found.status == "optimal" else None
 
 
@@ -141,39 +239,38 @@ def _hulls(s, h):
     return _dual(s, 0.0, A, 1.0, lower, h)
 
 
-# %% [4] Weights, offset and certificate
+# %% [6] Weights, offset and certificate
 def _hard(s, C):
     """The hard margin, if its weights are at most C, or None."""
     if (u := _hulls(s, np.inf)) is None:
         return None
-    r = [(s.Q @ u)[group].min() for group in _groups(s)]
+    f = _values(s, u)
+    r = [f[group].min() for group in _groups(s)]
     rho, b = (r[0] + r[-1]) / 2, (r[-1] - r[0]) / 2
     if not rho > 1e-13:
         return None
-    alpha, b = u / rho, float(b / rho)
+    alpha, f, b = u / rho, f / rho, float(b / rho)
     for _ in range(10):
-        if (short := 1 - np.min(s.Q @ alpha + s.y * b)) <= 0:
+        if (short := 1 - np.min(f + s.y * b)) <= 0:
             break
         alpha, b = alpha * (1 + 2 * short), b * (1 + 2 * short)
-    return _machine(s, C, alpha, b, (b, b)) if (
+        f = _values(s, alpha)
+    return _machine(s, C, alpha, f, b, (b, b)) if (
         short <= 0 and alpha.max() <= C * s.unit) else None
 
 
 def _soft(s, C):
-    """The C-SVM, by its dual."""
+    """The C-SVM, by its dual as one programme."""
     c, h = C * s.unit, 1 / min(group.sum() for group in _groups(s))
-    if s.offset and c * s.Phi.n < 1:
+    if s.offset and c * s.Psi.n < 1:
         u = _hulls(s, h)
         alpha = None if u is None else np.where(u == h, c, c / h * u)
     else:
         alpha = _dual(s, 1.0, [s.y] if s.offset else [], 0.0, 0.0, c)
-    if alpha is None:
-        return None
-    low, high = _offset(s, alpha, c)
-    return _machine(s, C, alpha, low + (high - low) / 2, (low, high))
+    return None if alpha is None else _placed(s, C, alpha)
 
 
-# %% [5] Weights, offset and certificate
+# %% [7] Weights, offset and certificate
 def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
     (:prf:ref:`thm-svm-dual`).
@@ -206,14 +303,23 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     s = _signed(kernel, X, y, offset)
     C = check.positive(C, "C", ", or np.inf for a hard margin",
                        infinite=True)
-    if s.offset and abs(s.y.sum()) == s.Phi.n:    # one class: f = 0
+    if s.offset and abs(s.y.sum()) == s.Psi.n:    # one class: f = 0
         b = s.y[0]
-        return _machine(s, C, 0 * s.y, b,
+        return _machine(s, C, 0 * s.y, 0 * s.y, b,
                         (1.0, np.inf) if b > 0 else (-np.inf, -1.0))
     if C < np.inf and not 1e-301 < C * s.unit < np.inf:
         raise ValueError(f"C = {C:.3g} is out of proportion to the kernel, "
                          f"whose largest value is {s.Phi.diag().max():.3g}")
-    found = _certified(s, (_soft, _hard)[C * s.unit > 1e50:], C)
+
+    def roads():
+        soft = C * s.unit <= 1e50
+        if soft:
+            yield _working_sets(s, C)
+        for form in _forms(s):
+            yield _soft(form, C) if soft else None
+            yield _hard(form, C)
+
+    found = _certified(roads())
     if found is None:
         raise ValueError(
             "C = inf asks for classes that can be separated, and these "
@@ -224,43 +330,104 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     return found
 
 
-# %% [6] Fine print
-# The functions y_i k(x_i, ·), Q = y_i y_j k(x_i, x_j) / unit, and maybe a
-# thin F with FF' = Q up to rounding.
-_Signed = namedtuple("_Signed", "Phi y offset unit Q F")
+# %% [8] Fine print
+# The map of the kernel k / unit, K its Gram matrix up to _MANY points; for
+# programmes Q = y_i y_j k(x_i, x_j) / unit, or a thin F with FF' = Q.
+_Signed = namedtuple("_Signed", "Phi Psi unit y offset K Q F")
+_MANY = 5000
 
 
 def _signed(kernel, X, y, offset):
     Phi, offset = Features(kernel, X), check.flag(offset, "offset")
-    y, n, eps = check.vector(y, "y", Phi.n), Phi.n, np.finfo(float).eps
+    y, eps = check.vector(y, "y", Phi.n), np.finfo(float).eps
     if not np.isin(y, (-1, 1)).all():
         raise ValueError("y must hold the labels -1 and +1 only: recode "
                          "with np.where(y == one_of_them, 1, -1)")
     unit, Psi = Phi.unit()
-    Q = y[:, None] * Psi.gram() * y
-    if n >= 300:                                   # a thin factor?
-        F = y[:, None] * pivoted_cholesky(Psi.kernel, Psi, tol=1e-14,
-                                          max_rank=n // 5)
-        trace, v = np.trace(Q), np.random.default_rng(0).normal(size=n)
-        rest = np.linalg.norm(Q @ v - F @ (F.T @ v))
-        if (trace - np.sum(F**2) <= 1e-12 * trace
-                and rest <= 1e-11 * trace * np.linalg.norm(v)):
-            return _Signed(Phi, y, offset, unit, Q, F)
-    d = np.sqrt(np.maximum(Q.diagonal(), n * eps * Q.max() or 1.0))
-    S = Q / d[:, None] / d
+    K = Psi.gram() if Phi.n <= _MANY else None
+    n = min(Phi.n, 300)
+    some = np.linspace(0, Phi.n - 1, n).astype(int)
+    S = Psi[some].gram() if K is None else K[np.ix_(some, some)]
+    d = np.sqrt(np.maximum(S.diagonal(), n * eps * S.max() or 1.0))
+    S = S / d[:, None] / d
     S.flat[::n + 1] += 2 * n * eps * max(1.0, np.abs(S).sum(0).max())
     try:
         cho_factor(S, overwrite_a=True)
     except LinAlgError:
         raise ValueError("kernel must be positive definite, but its Gram "
                          "matrix at X is not") from None
-    return _Signed(Phi, y, offset, unit, Q, None)
+    return _Signed(Phi, Psi, unit, y, offset, K, None, None)
 
 
-def _machine(s, C, alpha, b, interval, **more):
-    """The record, from weights for the kernel k / unit."""
-    f, c = s.Q @ alpha, C * s.unit
-    m, square = f + s.y * b, alpha @ f
+def _values(s, u):
+    """The numbers y_i f_u(x_i), or Qu."""
+    a, held = s.y * u, np.flatnonzero(u)
+    return s.y * (s.Psi.dot(a[held], s.Psi[held]) if s.K is None
+                  else s.K @ a)
+
+
+# %% [9] Fine print
+def _working_sets(s, C):
+    """The C-SVM, by its dual on at most _MANY points at a time; or None
+    for a tiny C."""
+    c, n, y = C * s.unit, s.Psi.n, s.y
+    if s.offset and c * n < 1:
+        return None
+    low, high, a, t = np.minimum(c * y, 0), np.maximum(c * y, 0), 0 * y, +y
+    if not s.offset:                   # a point with k = 0 and no bounds
+        low, high, a, t = (np.append(*pair) for pair in (
+            (low, -np.inf), (high, np.inf), (a, 0.0), (t, 0.0)))
+    B, tol, half = np.arange(n), max(1e-11, 1e-15 * c * n), _MANY // 2
+    for _ in range(100):
+        up, down = np.where(a < high, t, -np.inf), np.where(
+            a > low, t, np.inf)
+        violation = up.max() - down.min()
+        if violation <= tol:
+            break
+        if n > _MANY:
+            B = np.union1d(np.argpartition(-up[:n], half)[:half],
+                           np.argpartition(down[:n], half)[:half])
+        Psi_B = s.Psi[B]
+        K = Psi_B.gram() if s.K is None else s.K
+        rows, K = (B, K) if s.offset else (np.append(B, n),
+                                           np.pad(K, (0, 1)))
+        new, _ = _climb(K, t[rows], a[rows], low[rows], high[rows],
+                        tol if n <= _MANY else max(tol, violation / 10))
+        change = (new - a[rows])[:len(B)]
+        a[rows], moved = new, np.flatnonzero(change)
+        if n <= _MANY or not len(moved):
+            break
+        t[:n] -= s.Psi.dot(change[moved], Psi_B[moved])
+    return _placed(s, C, np.abs(a[:n]))
+
+
+# %% [10] Fine print
+def _forms(s):
+    """The programme with a thin factor F, if there is one, and with Q."""
+    n, y = s.Psi.n, s.y
+    Q = y[:, None] * (s.Psi.gram() if s.K is None else s.K) * y
+    if n >= 300:
+        F = y[:, None] * pivoted_cholesky(s.Psi.kernel, s.Psi, tol=1e-14,
+                                          max_rank=n // 5)
+        trace, v = np.trace(Q), np.random.default_rng(0).normal(size=n)
+        rest = np.linalg.norm(Q @ v - F @ (F.T @ v))
+        if (trace - np.sum(F**2) <= 1e-12 * trace
+                and rest <= 1e-11 * trace * np.linalg.norm(v)):
+            yield s._replace(F=F)
+    yield s._replace(Q=Q)
+
+
+# %% [11] Fine print
+def _placed(s, C, alpha):
+    """The machine with these weights and the middle optimal offset."""
+    f = _values(s, alpha)
+    low, high = _offset(s, alpha, f, C * s.unit)
+    return _machine(s, C, alpha, f, low + (high - low) / 2, (low, high))
+
+
+def _machine(s, C, alpha, f, b, interval, **more):
+    """The record, from weights for the kernel k / unit and f = Qα."""
+    c, m, square = C * s.unit, f + s.y * b, alpha @ f
     inside, outside = np.maximum(0.0, 1 - m), np.maximum(0.0, m - 1)
     # A hard margin has no slack; its caller has made m_i >= 1.
     slack, room = (0.0, 0.0) if C == np.inf else (
@@ -274,18 +441,18 @@ def _machine(s, C, alpha, b, interval, **more):
                float(gap) / s.unit, **more)
 
 
-def _certified(s, roads, parameter):
-    """The first machine whose gap is small, or None."""
-    for s in (s, s._replace(F=None))[s.F is None:]:
-        for road in roads:
-            machine = road(s, parameter)
-            if machine is not None and machine.gap <= machine.primal * (
-                    1e-6 if s.F is None else 1e-11):
-                return machine
-    return None
+def _certified(machines):
+    """The first with a tiny gap, or the best if its gap is small."""
+    best = None
+    for one in machines:
+        if one is not None and (best is None or one.gap < best.gap):
+            best = one
+        if best is not None and best.gap <= 1e-10 * best.primal:
+            return best
+    return best if best and best.gap <= 1e-6 * best.primal else None
 
 
-# %% [7] The ν-SVM: a parameter with a meaning
+# %% [12] The ν-SVM: a parameter with a meaning
 def _level(g, u, h):
     """The r with g <= r where u > 0, and g >= r where u < h."""
     u = np.where(np.abs(u - h) <= 1e-9 * h, h, np.where(u < 1e-9 * h, 0, u))
@@ -298,18 +465,20 @@ def _level(g, u, h):
 
 def _reduced(s, nu):
     """The ν-SVM, or None if f = 0."""
-    groups, n = _groups(s), s.Phi.n
+    groups, n = _groups(s), s.Psi.n
     h = len(groups) / (nu * n)
     if (u := _hulls(s, h)) is None:
         return None
-    r = [_level((s.Q @ u)[group], u[group], h) for group in groups]
+    f = _values(s, u)
+    r = [_level(f[group], u[group], h) for group in groups]
     rho, b = (r[0] + r[-1]) / 2, (r[-1] - r[0]) / 2
     if not rho > 1e-13:
         return None
     c, b = h / rho, float(b / rho)
     alpha = np.where(u == h, c, u / rho)
-    low, high = _offset(s, alpha, c)
-    return _machine(s, c / s.unit, alpha, b,
+    f = _values(s, alpha)
+    low, high = _offset(s, alpha, f, c)
+    return _machine(s, c / s.unit, alpha, f, b,
                     (low, high) if low < high else (b, b), nu=nu,
                     rho=float(s.unit / (c * n)))
 
@@ -342,12 +511,12 @@ def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
     (2, array([-1,  1]))
     """
     s = _signed(kernel, X, y, offset)
-    most = min(float(len(_groups(s)) * group.sum() / s.Phi.n)
+    most = min(float(len(_groups(s)) * group.sum() / s.Psi.n)
                for group in _groups(s))
     wanted = f" of at most {most:.6g} for these labels"
     if (nu := check.positive(nu, "nu", wanted)) > most * (1 + 1e-12):
         raise ValueError(f"nu must be a positive number{wanted}, got {nu}")
-    found = _certified(s, (_reduced,), nu)
+    found = _certified(_reduced(form, nu) for form in _forms(s))
     if found is None:
         raise ValueError(f"nu = {nu} is too small for these data: the "
                          "classes overlap so much that f = 0, up to "

@@ -224,6 +224,10 @@ GOOD = {
     "SVM.decision": dict(T=T),
     "SVM.predict": dict(T=T),
     "nu_svm": dict(kernel=k, X=X, y=LABELS, nu=0.5),
+    "pair_steps": dict(
+        K=np.eye(2), t=np.array([1.0, -1.0]), a=np.zeros(2), low=np.array([0.0, -1.0]),
+        high=np.array([1.0, 0.0]), tol=1e-9, steps=5,
+    ),
     "svm": dict(kernel=k, X=X, y=LABELS, C=1.0),
     # mean_embedding
     "GaussianEmbedding": dict(kernel=k, mean=np.zeros(2), covariance=np.eye(2)),
@@ -233,12 +237,13 @@ GOOD = {
     "embedding_inner": dict(mu=f, nu=f),
     "is_characteristic": dict(kernel=k, X=X),
     "mean_embedding": dict(kernel=k, X=X, weights=w),
+    "moved": dict(Phi=PHI),
+    "squared_norm": dict(value=2.0, size=1.0, name="kernel"),
     # mmd
     "median_heuristic": dict(X=X, max_points=6, rng=0),
     "mmd2_biased": dict(kernel=k, X=X, Y=T),
     "mmd2_unbiased": dict(kernel=k, X=X, Y=T),
     "mmd_test": dict(kernel=k, X=X, Y=T, n_permutations=9, rng=0),
-    "moved": dict(Phi=PHI),
     "permutation_pvalue": dict(statistic=2.0, null_distribution=y),
     "split_statistics": dict(K=K - K.mean(0) - K.mean(1)[:, None] + K.mean(),
                              S=np.eye(8)[:, :3]),
@@ -264,6 +269,7 @@ GOOD = {
     "balanced_labels": dict(y=LABELS),
     "hsic": PAIR,
     "hsic_biased": dict(K=K, L=L),
+    "gamma_pvalue": dict(statistic=2.0, mean=1.0, variance=0.5),
     "hsic_gamma_test": PAIR,
     "hsic_gaussian": dict(k=k, l=l, covariance=[[1.0, 0.5], [0.5, 1.0]], split=1),
     "hsic_null_moments": dict(K=K, L=L),
@@ -346,6 +352,7 @@ ABSTRACT = {
     "Kernel": "what all kernels have in common",
     "PrecisionWarning": "a warning",
     "Record": "what all results have in common",
+    "Vectors": "what functions and operators have in common",
 }
 # Kernels on points that are not vectors -> such points.
 POINTS = {

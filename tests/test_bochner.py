@@ -1140,9 +1140,9 @@ def test_kernels_without_known_spectral_measure_are_refused(k):
 def test_frequencies_that_overflow_are_refused():
     """thm-matern-spectrum: heavy tails with a tiny width."""
     assert np.isfinite(spectral_sample(Matern(0.001, 1.0), 2000, dim=1, rng=0)).all()
-    with pytest.raises(ValueError, match="^kernel has a width so small"):
+    with pytest.raises(ValueError, match="^kernel gave a value that is not finite"):
         spectral_sample(Matern(0.001, 1e-161), 2000, dim=1, rng=0)
-    with pytest.raises(ValueError, match="^kernel has a width so small"):
+    with pytest.raises(ValueError, match="^kernel gave a value that is not finite"):
         spectral_sample(Matern(0.001, 1e-161) ** 2, 2000, dim=1, rng=0)
 
 
@@ -1230,21 +1230,6 @@ def test_landmarks_without_features_are_named():
     """thm-nystrom: a span of zeros has no features."""
     with pytest.raises(ValueError, match=r"landmarks must have k\(u, u\) > 0"):
         nystrom_features(Linear(), np.zeros((3, 2)))
-
-
-@pytest.mark.parametrize("arguments, name", [
-    ((Sigmoid(1.0, 0.0), [0.0], [[1.0]]), "kernel"), ((Gaussian(1.0), ["a"], [[1.0]]), "landmarks"),
-    ((Gaussian(1.0), [0.0], [[0.0]]), "factor"), ((Gaussian(1.0), [0.0], np.eye(2)), "factor"),
-    ((Gaussian(1.0), [0.0, 1.0], np.ones((2, 2))), "factor"),
-])
-def test_bad_nystrom_record(arguments, name):
-    """thm-nystrom: the factor is triangular, with a positive diagonal."""
-    with pytest.raises(ValueError, match=rf"^{name} "):
-        NystromFeatures(*arguments)
-    phi = nystrom_features(Gaussian(1.0), [0.0, 1.0])
-    for bad in (["a"], sample(3, 2)):
-        with pytest.raises(ValueError, match="^X "):
-            phi(bad)
 
 
 def test_a_nystrom_record_does_not_change_with_its_input():

@@ -335,7 +335,17 @@ def test_lanczos_finds_the_same_as_the_factors(monkeypatch):
             assert inner(d, d) < 1e-8
 
 
-def test_lanczos_is_used_above_a_thousand_points():
+def test_lanczos_keeps_a_small_covariance(monkeypatch):
+    """prop-lanczos: 1e-4 of the product of the deviations is far above rounding."""
+    Z = np.random.default_rng(6).normal(size=(2, 60))
+    x, y = Z - Z.mean(axis=1, keepdims=True)
+    y = y - (x @ y) / (x @ x) * x + 1e-4 * x
+    monkeypatch.setattr(module, "DENSE", 10)
+    value = coco(Linear(), Linear(), x, y).value
+    assert np.isclose(value, 1e-4 * np.mean(x**2), rtol=1e-9)
+
+
+def test_lanczos_is_used_above_300_points():
     """prop-lanczos, without a stored Gram matrix."""
     rng = np.random.default_rng(5)
     x = rng.uniform(-1, 1, 1100)

@@ -208,10 +208,10 @@ def test_vectors_are_copied_checked_and_fixed():
     assert positives([1, 2], "lams").tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="weights must be one number for each of 3"):
         vector([1.0, 2.0], "weights", 3)
-    with pytest.raises(ValueError, match="weights must be one number"):
+    with pytest.raises(ValueError, match="weights must be a list of numbers"):
         vector([[1.0, 2.0]], "weights")
     for bad in ([1.0, 0.0], [[1.0]], [-1.0]):
-        with pytest.raises(ValueError, match="lams must be a list of positive"):
+        with pytest.raises(ValueError, match="lams must be a list of (positive )?numbers"):
             positives(bad, "lams")
 
 
@@ -550,6 +550,21 @@ def test_an_answer_without_a_certain_digit_warns(value, error, doubt):
         assert certain(value, error, "norm") == value
     assert [w.category for w in heard] == [PrecisionWarning] * doubt
     assert all("norm" in str(w.message) for w in heard)
+
+
+def test_sums_and_multiples_are_enough_for_a_vector():
+    """def-numbers: NumPy's numbers too, and only vectors of one space."""
+    f, g = r.RKHSFunction(k, [0.0], [2.0]), r.RKHSFunction(k, [1.0], [3.0])
+    A = r.tensor(f, g)
+    assert isinstance(f, r.Vectors) and isinstance(A, r.Vectors)
+    T = [0.0, 0.5]
+    assert np.array_equal((f - g)(T), f(T) - g(T)) and np.array_equal((-f)(T), -f(T))
+    assert np.array_equal(sum([f, g])(T), f(T) + g(T))
+    assert np.array_equal((np.float64(2) * f)(T), 2 * f(T))
+    assert r.hs_norm(sum([A, A]) - np.float64(2) * A) == 0
+    for wrong in (lambda: f - A, lambda: 1 + f, lambda: A - 1, lambda: f - 1):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            wrong()
 
 
 def test_copies_of_a_record_cannot_be_changed_either():

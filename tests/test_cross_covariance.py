@@ -1082,7 +1082,7 @@ def test_norms_refuse_what_is_no_operator(monkeypatch):
                             Linear(), [1.0], [[1.0]])
     for wrong, value in product((bad, negative), (hs_norm, op_norm)):
         for A, name in ((wrong, "k"), (wrong.adjoint(), "l")):
-            with pytest.raises(ValueError, match=f"^(A|{name}) must .*posit"):
+            with pytest.raises(ValueError, match=f"^(the kernels of A|{name}) must .*posit"):
                 value(A)
     monkeypatch.setattr(module, "DENSE", 0)
     # Lanczos' method meets a negative square in either space.

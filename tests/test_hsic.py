@@ -33,6 +33,7 @@ from rkhs_lit import (
     balanced_labels,
     centre,
     cross_covariance,
+    gamma_pvalue,
     hs_norm,
     hsic,
     hsic_biased,
@@ -632,6 +633,13 @@ def test_the_gamma_test_uses_the_exact_moments_and_the_gamma_tail():
     assert abs(null.std() / result.std - 1) < 0.15
     with pytest.raises(FrozenInstanceError):
         result.pvalue = 0.0
+
+
+def test_the_gamma_tail_matches_two_moments():
+    """thm-hsic-null-moments: SciPy's gamma tail; nothing that varies, nothing to object to."""
+    for T, m, v in ((2.0, 1.0, 0.5), (0.3, 2.0, 7.0), (-1.0, 1.0, 1.0)):
+        assert np.isclose(gamma_pvalue(T, m, v), gamma.sf(T, m**2 / v, scale=v / m), rtol=1e-12)
+    assert gamma_pvalue(2.0, 1.0, 0.0) == gamma_pvalue(2.0, 0.0, 1.0) == 1
 
 
 def test_the_level_of_the_gamma_test_is_near_its_nominal_value():

@@ -223,7 +223,7 @@ KINDS = {
     "classes": "balanced_labels.y",
     "gram": "K L Kx Ky Kz gram covariance P",
     "matrices": "derivatives",
-    "number": "statistic value Sigmoid.a Sigmoid.c",
+    "number": "statistic value Sigmoid.a Sigmoid.c gamma_pvalue.mean gamma_pvalue.variance",
     "positive": "sigma lam eps noise width period parameter radius C Matern.nu "
     "positive.value width.value",
     "nonnegative": "c mass slack nonnegative.value lanczos.zero",
@@ -251,10 +251,11 @@ KINDS = {
     "rows": "test",
     "document": "document text",
     "free": "less name kernel_name why wanted low high seen columns rows options size least "
-    "ndim at_least infinite zero definite error vector.n certain.value frozen.array "
+    "ndim at_least infinite zero definite error vector.n certain.value squared_norm.value frozen.array "
     "plain_array.values same_columns.X same_columns.Y checked.default "
     "ridge_factor.kernel ridge_spectrum.kernel kernel_sum_rule.eps kernel_chain_rule.eps "
-    "posterior_weights.G posterior_weights.w posterior_weights.phi unit_mass.w",
+    "posterior_weights.G posterior_weights.w posterior_weights.phi unit_mass.w "
+    "pair_steps.K pair_steps.t pair_steps.a pair_steps.tol pair_steps.steps",
 }
 KIND = {word: kind for kind, words in KINDS.items() for word in words.split()}
 # Kernels that leave it to a function, or to equality, what a point is.
@@ -273,6 +274,7 @@ ALLOWED = {
     "Taylor.radius inf": "the series converges everywhere",
     "Taylor:series.radius inf": "the series converges everywhere",
     "gram_dot.Y none": "the matrix K(X)",
+    "Features.joined.other array": "points are welcome too",
     "Polynomial.c large": "too large for the points: the error names the kernel",
     "ridge_factor.K lopsided": "its lower half is read",
     "ridge_spectrum.K lopsided": "its lower half is read",

@@ -41,6 +41,7 @@ from rkhs_lit import (
     norm,
     polynomial_features,
     riesz_representer,
+    squared_norm,
     substrings,
 )
 from scipy.integrate import quad
@@ -581,6 +582,13 @@ def test_bad_input_to_embedding_error():
             embedding_error(FunctionKernel(fake), [1.0, 2.0])
     with pytest.raises(ValueError, match="not finite"):
         embedding_error(Linear(), [1e200, 1.0])
+
+
+def test_squared_norms_are_clipped_to_eight_digits():
+    """prop-rounded-gram: less than -1e-8 of the terms is no rounding error."""
+    assert np.array_equal(squared_norm([3.0, -0.9e-8], 1.0), [3.0, 0.0])
+    with pytest.raises(ValueError, match="^k must be positive definite"):
+        squared_norm([3.0, -1.1e-8], 1.0, "k")
 
 
 # -- characteristic kernels -------------------------------------------------

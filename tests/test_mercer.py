@@ -1085,12 +1085,12 @@ def test_coefficients_of_an_expansion_with_another_kernel_use_the_rule():
 
 
 @pytest.mark.parametrize("call, name", [
-    (lambda: spectral_inner([1.0], [1.0, 2.0], [1.0]), "b must have 1"),
-    (lambda: spectral_inner([1.0, 2.0], [1.0], [1.0]), "a must have 1"),
+    (lambda: spectral_inner([1.0], [1.0, 2.0], [1.0]), "b must be one number for each of 1"),
+    (lambda: spectral_inner([1.0, 2.0], [1.0], [1.0]), "a must be one number for each of 1"),
     (lambda: spectral_inner([1.0], [1.0], [-1.0]), "eigenvalues must be nonneg"),
     (lambda: spectral_inner([1.0], [1j], [1.0]), "real functions"),
     (lambda: spectral_inner([1e200], [1e200], [1e-300]), "as far as floats can tell"),
-    (lambda: spectral_norm([1.0], [1.0, 1.0]), "a must have 2"),
+    (lambda: spectral_norm([1.0], [1.0, 1.0]), "a must be one number for each of 2"),
     (lambda: spectral_norm(np.array([1j, np.nan]), [1.0, 1.0]), "a must be finite"),
     (lambda: fourier_coefficients(np.sin, 2, n_points=4), "n_points must be a whole number of at least 5"),
     (lambda: fourier_coefficients(lambda x: x[:3], 2), "f must be one number for each of 1024"),

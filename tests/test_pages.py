@@ -1,11 +1,33 @@
-"""What the rendered pages add: typeset formulas, threads, previews."""
+"""What the pages add to the chapters: formulas, threads, previews, play, search, maps.
 
-import previews
+The second half reads the built pages, where there are any that are up to date.
+"""
+
+import io
+import json
+import re
+import subprocess
+from html import unescape
+from types import SimpleNamespace
+from urllib.parse import unquote
+
 import pytest
+import yaml
+from matplotlib.figure import Figure
+from tangle import ROOT, chapters, pages, read_notebook
+
+pytest.importorskip("sphinx", reason="the pages are made by Sphinx")
+
+import finding
+import lab
+import literate
+import maps
+import play
+import previews
+import reference
 import threads
 import typeset
-import yaml
-from tangle import ROOT
+from docutils import nodes
 
 MACROS = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["sphinx"]["config"][
     "mathjax3_config"
@@ -51,3 +73,263 @@ def test_a_preview_ends_where_its_statement_does():
     assert found[1] == "lem-a" and previews.element(text, found.start()) == inner
     assert previews.DROPPED.sub("", inner).startswith('<div class="proof lemma">')
     assert not [*previews.OPENING.finditer('<div class="proof argument" id="proof-3">')]
+
+
+def test_a_full_stop_stays_with_its_formula():
+    line = nodes.paragraph("", "", nodes.Text("for "), nodes.math("", "x"), nodes.Text("). And "),
+                           nodes.math("", "y"), nodes.Text(" too"))
+    literate.keep_stops(None, line)
+    together, rest, other = line[1:4]
+    assert together["classes"] == ["unbroken"] and together.astext() == "x)."
+    assert rest == " And " and isinstance(other, nodes.math)
+
+
+@pytest.mark.parametrize("dpi", [110, 220])
+def test_a_picture_knows_its_size_however_sharp_it_is(dpi):
+    file, figure = io.BytesIO(), Figure(figsize=(6.5, 1))
+    figure.savefig(file, dpi=dpi)
+    assert literate.inches(file.getvalue()) == pytest.approx(6.5, abs=0.01)
+
+
+def test_figures_to_play_with_have_still_pictures():
+    places = [found for path in (ROOT / "book").glob("*.ipynb") for cell in read_notebook(path).cells
+              for found in play.PLACE.findall(cell.source)]
+    assert sorted(places) == sorted(play.stills())
+    for name, html in play.stills().items():
+        assert html.startswith(f'<figure class="play" id="play-{name}">')
+        assert "<svg" in html and "NaN" not in html and "undefined" not in html
+
+
+def test_names_are_those_that_a_page_imports():
+    names = reference.Names("hsic")
+    assert names.used("from rkhs_lit import norm as n\nimport rkhs_lit.conventions as c") == set()
+    assert names.used("n(f) + hsic(K, L) + c.positive(x)") == {"norm", "hsic", "positive"}
+    assert names.used("np.linalg.norm(x) + gram_solve") == set()
+    assert names.used("%timeit n(f)") == set()
+
+
+def test_a_summary_has_references_and_names():
+    found = list(reference.summary("The `a` of\n(:prf:ref:`thm-b`).\n\nMore.", "book/api"))
+    assert [one.astext() for one in found] == ["The ", "a", " of (", "thm-b", ")."]
+    assert found[3]["reftarget"] == "thm-b"
+
+
+def test_tests_are_blocks_with_their_name():
+    source = "import a\n\n\n@given\ndef test_b():\n    pass\n"
+    html = reference.marked(source, f"<div><pre>{source}</pre></div>")
+    assert '<div class="viewcode-block" id="test_b">@given\ndef test_b():\n    pass</div>' in html
+
+
+@pytest.mark.parametrize(("tex", "plain"), [
+    (r"\norm{f}^2 \le 2", "‖f‖² ≤ 2"),
+    (r"\sum_{i=1}^n \alpha_i k(x_i, \cdot)", "∑ᵢ₌₁ⁿαᵢk(xᵢ, ⋅ )"),
+    (r"\frac{1}{n(n-1)} \hat\mu_X \in \R^d", "1/(n(n − 1))μ̂_X ∈ ℝ^d"),
+])
+def test_formulas_of_excerpts_are_plain(typesetter, tex, plain):
+    html = typesetter.formula(tex, False)
+    assert finding.formula(finding.FORMULA.search(html)[1]) == plain
+
+
+PAGE = """<article class="bd-article"><section id="a"><h1>One<a class="headerlink">#</a></h1>
+<p>Text</p><div class="proof lemma admonition" id="lem-b"><p class="admonition-title">Lemma 1 (B)</p>
+<section class="lemma-content" id="proof-content"><p>Body</p></section><p class="threads">no</p></div>
+<div class="proof argument" id="proof-1"><p class="admonition-title">Proof</p><p>Since</p></div>
+<div class="cell_input">code</div><dl><dt id="term-c">c</dt><dd><p>Term</p></dd></dl></section></article>"""
+
+
+def test_the_index_has_sections_statements_and_terms():
+    assert list(finding.entries(PAGE)) == [
+        ("a", "One", "Text Proof Since", 1),
+        ("lem-b", "Lemma 1 (B)", "Body", 2),
+        ("term-c", "c", "Term", 3),
+    ]
+
+
+def search(index, query):
+    """Titles and groups that search.js finds, in its order."""
+    program = """
+    const {find} = require(process.argv[1]);
+    let text = ""; process.stdin.on("data", (part) => text += part).on("end", () => {
+      const [index, query] = JSON.parse(text);
+      console.log(JSON.stringify(find(query, index).slice(0, 50)));
+    });"""
+    run = subprocess.run(
+        [typeset.node(), "-e", program, ROOT / "book/_static/search.js"],
+        input=json.dumps([index, query]), capture_output=True, text=True, check=True)
+    return [(one["group"], one["title"]) for one in json.loads(run.stdout)]
+
+
+def test_search_wants_all_words_and_puts_chapters_first():
+    sheets = [[3, "t.html", "tests"], [2, "a.html", "API"], [0, "c.html", "Chapter"]]
+    entries = [
+        [0, "x", "test_unbiased", "hsic", 0], [1, "y", "hsic_unbiased", "of HSIC", 3],
+        [2, "z", "Theorem 3.7 (HSIC, unbiased)", "words", 2], [2, "u", "Theorem 3.71", "hsic", 2],
+        [2, "v", "Lemma", "unbiased, and by Theorem 3.7 hsic", 2],
+    ]
+    everywhere = search([sheets, entries], "unbiased HSIC")
+    assert [group for group, _ in everywhere] == [0, 0, 2, 3]
+    assert everywhere[0][1] == "Theorem 3.7 (HSIC, unbiased)"
+    assert [title for _, title in search([sheets, entries], "theorem 3.7")] == [
+        "Theorem 3.7 (HSIC, unbiased)", "Lemma"]
+    assert search([sheets, entries], "hsic_unbiased")[0] == (2, "hsic_unbiased")
+    assert search([sheets, entries], " . ") == []
+
+
+def test_the_map_follows_the_imports():
+    assert maps.imports("hsic") >= {"conventions", "mmd", "bochner"}
+    assert maps.direct("hsic") < maps.imports("hsic")
+    assert all(maps.parts()[a] <= maps.parts()[b] for b in chapters() for a in maps.imports(b))
+
+
+def test_launch_buttons_need_an_address(monkeypatch):
+    monkeypatch.delenv("BOOK_REPOSITORY", raising=False)
+    config = SimpleNamespace(html_theme_options={"repository_url": ""})
+    literate.add_launch_buttons(None, config)
+    assert config.html_theme_options == {"repository_url": ""}
+    monkeypatch.setenv("BOOK_REPOSITORY", "https://example.org/rkhs")
+    literate.add_launch_buttons(None, config)
+    assert config.html_theme_options["repository_url"] == "https://example.org/rkhs"
+    assert config.html_theme_options["launch_buttons"]["binderhub_url"]
+
+
+# The built pages
+
+
+@pytest.fixture(scope="module")
+def site():
+    """Address -> text of the built pages."""
+    done = ROOT / "_build/complete"
+    sources = [path for folder in ("book", "tools", "rkhs_lit", "tests")
+               for path in (ROOT / folder).glob("*.*") if path.is_file()]
+    if not done.exists() or done.stat().st_mtime < max(p.stat().st_mtime for p in sources):
+        pytest.skip("the built pages are not up to date: make book")
+    html = ROOT / "_build/html"
+    return {path.relative_to(html).as_posix(): path.read_text("utf-8")
+            for folder in ("book", "tests", "_modules") for path in html.glob(f"{folder}/**/*.html")
+            } | {"search.html": (html / "search.html").read_text("utf-8")}
+
+
+def test_every_link_between_pages_leads_somewhere(site):
+    ids = {name: set(re.findall(r'\bid="([^"]*)"', text)) for name, text in site.items()}
+    html, broken = ROOT / "_build/html", set()
+    for name, text in site.items():
+        here = (html / name).parent
+        for target in set(re.findall(r'<(?:a|link)\b[^>]*? href="([^"]*)"', text)):
+            path, _, anchor = unescape(target).partition("#")
+            if re.match(r"\w+:", target) or path.startswith("?"):
+                continue
+            path = (here / unquote(path.partition("?")[0])).resolve() if path else html / name
+            place = path.relative_to(html.resolve()).as_posix() if path.exists() else None
+            if place is None or (anchor and place in ids and unquote(anchor) not in ids[place]):
+                broken.add(f"{name}: {target}")
+    assert not broken, "\n".join(sorted(broken)[:20])
+
+
+def test_references_in_code_show_a_number(site):
+    for name, text in site.items():
+        assert ":prf:ref:" not in text or name.startswith("tests/"), name
+    assert "<!-- statement" not in "".join(site[f"book/api/{name}.html"] for name in chapters())
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_the_api_has_a_page_for_each_chapter(site, chapter):
+    text = site[f"book/api/{chapter}.html"]
+    for name in reference.modules()[chapter]:
+        assert f'id="rkhs_lit.{chapter}.{name}"' in text
+        assert f'href="../{chapter}.html#code-{name}"' in text
+        assert f'api/{chapter}.html#rkhs_lit.{chapter}.{name}"' in site["book/api.html"]
+    assert 'class="statement"' in text
+
+
+def test_statements_lead_to_their_tests(site):
+    name = "test_unbiased_hsic_equals_the_sum_over_distinct_tuples"
+    assert f'href="../tests/test_hsic.html#{name}"' in site["book/hsic.html"]
+    assert f'id="{name}"' in site["tests/test_hsic.html"]
+    assert "book/hsic.html#thm-hsic-unbiased" in site["tests/test_hsic.html"]
+
+
+def test_the_search_finds_statements_functions_and_words(site):
+    text = (ROOT / "_build/html/_static/search-index.js").read_text("utf-8")
+    index = json.loads(text.removeprefix("var SEARCH = ").removesuffix(";\n"))
+    assert search(index, "Theorem 3.7")[0][1].startswith("Theorem 3.7 ")
+    assert search(index, "unbiased HSIC")[0][1] == "Theorem 15.7 (Unbiased HSIC in quadratic time)"
+    assert search(index, "representer")[0][1].startswith("6. The representer theorem")
+    assert (0, "Theorem 6.2 (Representer theorem)") in search(index, "representer")[:5]
+    assert search(index, "hsic_unbiased")[0] == (2, "hsic_unbiased")
+    assert not [one for one in index[1] if not one[2].strip() or "\\" in one[2]]
+    assert "_static/search-index.js" in site["search.html"]
+    assert "searchtools" not in site["search.html"]
+    assert site["search.html"].count("<script defer src=\"_static/search") == 2
+
+
+def test_the_maps_lead_to_every_chapter_and_every_statement(site):
+    home = re.search(r"<article.*?</article>", site["book/intro.html"], re.S)[0]
+    drawing = home[home.index("<svg") : home.index("</svg>")]
+    assert "<p" not in home[: home.index("<svg")], "the map stands above everything else"
+    assert set(re.findall(r'href="(\w+)\.html"', drawing)) == set(chapters())
+    assert "HSIC" in drawing and "one number for dependence" in drawing
+    labels = set(re.findall(r'data-name="([^"]*)"', site["book/map.html"]))
+    stated = {found for name in chapters() for found in re.findall(
+        r'<div class="proof \w+ admonition" id="([^"]*)"', site[f"book/{name}.html"])}
+    assert labels == {label for label in stated if not label.startswith("proof-")}
+    ends = re.findall(r'data-ends="(\S+) (\S+)"', site["book/map.html"])
+    assert ("lem-semi-cauchy-schwarz", "lem-expansion-definite") in ends
+
+
+def test_the_concordance_has_a_heading_for_each_chapter(site):
+    found = re.findall(r'<section id="from-(\w+)">\s*<h2>', site["book/concordance.html"])
+    assert found == [name for name in chapters() if name != "conventions"]
+
+
+def test_the_bibliography_has_neither_numbers_nor_tex(site):
+    text = re.search(r"<article.*?</article>", site["book/bibliography.html"], re.S)[0]
+    assert "Mallows" in text and not re.search(r"\$|>\[?1\]?<", text)
+
+
+def test_every_page_has_the_icon(site):
+    assert all("favicon.svg" in site[f"book/{name}.html"] for name in pages())
+
+
+def test_jupyterlab_gets_the_numbers_of_the_pages(site):
+    wrong = []
+    for label, (number, notebook) in lab.labels().items():
+        text = site[f"book/{notebook.removesuffix('.ipynb')}.html"]
+        place = f'id="{"equation-" if label.startswith("eq-") else ""}{label}"'
+        shown = text[text.index(place) : text.index(place) + 20_000]
+        shown = re.sub(r"<[^>]*>", "", re.sub(r"<mjx.*?</mjx-container>", "", shown, flags=re.S))
+        if not label.startswith("sec-") and number not in shown[:3000]:
+            wrong.append(f"{label}: {number}")
+    assert not wrong and len(lab.labels()) > 900
+
+
+# What is published
+
+
+def test_the_project_says_who_may_do_what():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert cited["license"] == ["BSD-3-Clause", "CC-BY-4.0"] and "version" not in cited
+    for name in ("README.md", "CONTRIBUTING.md"):
+        text = (ROOT / name).read_text("utf-8")
+        assert "LICENSE-text" in text and "BSD" in text and "LICENSE" in text
+    home = (ROOT / "book/intro.md").read_text("utf-8")
+    assert "BSD" in home and "creativecommons.org/licenses/by/4.0" in home
+
+
+def test_the_workflow_tests_before_it_publishes():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/book.yml").read_text("utf-8"))["jobs"]
+    assert {"run": "make test"} in jobs["test"]["steps"]
+    assert jobs["publish"]["needs"] == "test" and "main" in jobs["publish"]["if"]
+
+
+def test_the_makefile_works_with_the_make_of_macos():
+    """Make 3.81 knows neither one shell for a recipe nor flags for it."""
+    text = (ROOT / "Makefile").read_text("utf-8")
+    assert not re.search(r"^\.(ONESHELL|SHELLFLAGS)", text, re.M)
+    assert "--output-sync" not in text.replace("$(if $(filter output-sync,$(.FEATURES)),--output-sync=target)", "")
+
+
+def test_the_newest_change_is_that_of_the_version():
+    import rkhs_lit
+
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)[1]
+    assert newest == rkhs_lit.__version__

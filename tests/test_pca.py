@@ -1135,13 +1135,3 @@ def test_a_features_may_stand_for_the_points():
         a, b = (kernel_pca(Gaussian(1.0), points, 3, **options)
                 for points in (X, Features(Gaussian(1.0), X)))
         assert np.array_equal(a.transform(T), b.transform(Features(Gaussian(1.0), T)))
-
-
-@pytest.mark.parametrize("name, bad", [
-    ("weights", np.ones((5, 2))), ("weights", np.full((6, 2), np.nan)), ("weights", np.ones(6)),
-    ("mean_weights", np.ones(5)), ("offsets", np.ones(3)), ("offsets", np.ones((2, 1))),
-    ("eigenvalues", [[0.1, 0.2]]), ("variance", "a"), ("variance", np.nan), ("variance", -1.0)])
-def test_the_record_checks_its_parts(name, bad):
-    pca = kernel_pca(Gaussian(1.0), sample(6), 2)
-    with pytest.raises(ValueError, match="weights" if name == "mean_weights" else name):
-        replace(pca, **{name: bad})

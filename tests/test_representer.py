@@ -827,7 +827,7 @@ def test_what_cannot_be_certified_is_refused():
     x = np.linspace(0, 5, 30)
     with pytest.raises(ValueError, match="tol = 1e-08 cannot be reached.*lam = 1e-14"):
         minimize_risk(Gaussian(1.0), x, np.cos(3 * x), "absolute", 1e-14)
-    with pytest.raises(ValueError, match="lam must be larger"):
+    with pytest.raises(ValueError, match="^kernel / lam gave a value that is not finite"):
         minimize_risk(1e200 * Linear(), x, x, "squared", 1e-150)
 
 
@@ -896,14 +896,13 @@ def test_classification_wants_labels(loss, y):
             attempt()
 
 
-def test_squares_that_only_seem_to_overflow():
-    """def-losses: λ‖f‖² with ‖f‖ = 1e160 and λ = 1e-150."""
+def test_weights_beyond_all_floats_are_refused():
+    """def-losses: the weights are of the size of y / λ, for a loss that grows like a square."""
     f = RKHSFunction(Gaussian(1.0), [0.0], [1e160])
-    assert np.isclose(regularised_risk(f, [0.0], [1e160], "absolute", 1e-150), 1e170)
-    for y, lam, word in ((1e200, 1e-150, "larger"), (1e-200, 1e150, "smaller")):
+    for y, lam in ((1e200, 1e-150), (1e-200, 1e150)):
         for attempt in (lambda: duality_gap(f, [y], "squared", lam),
                         lambda: minimize_risk(Gaussian(1.0), [0.0], [y], "squared", lam)):
-            with pytest.raises(ValueError, match=f"^lam must be {word}"):
+            with pytest.raises(ValueError, match="^y / lam must be"):
                 attempt()
 
 

@@ -1,5 +1,7 @@
 """Identities of the chapter on support vector machines."""
 
+import sys
+import tracemalloc
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from itertools import product
@@ -25,6 +27,7 @@ from rkhs_lit import (
     minimize_risk,
     norm,
     nu_svm,
+    pair_steps,
     polynomial_features,
     solve_qp,
     substrings,
@@ -61,6 +64,155 @@ def balanced(rng, y, C):
     for s, total in zip((-1, 1), sums):
         alpha[y == s] *= min(sums) / total
     return alpha
+
+
+# -- Two weights at a time -----------------------------------------------------
+
+
+def by_pairs(kernel, X, y, C, offset, tol=1e-9):
+    """The dual by pairs alone, from zero; without offset with a point where k = 0."""
+    K, y = kernel(X), np.asarray(y, dtype=float)
+    low, high, t = np.minimum(0, C * y), np.maximum(0, C * y), y
+    if not offset:
+        K, t = np.pad(K, (0, 1)), np.append(t, 0.0)
+        low, high = np.append(low, -np.inf), np.append(high, np.inf)
+    a, t = pair_steps(K, t, 0 * t, low, high, tol, 10**6)
+    assert t[a < high].max() - t[a > low].min() <= tol
+    assert (low <= a).all() and (a <= high).all() and abs(a.sum()) < 1e-12 * (1 + C) * len(t)
+    return (a * np.append(y, 1.0)[:len(a)])[:len(y)]
+
+
+@given(seeds, st.sampled_from([0.02, 1.0, 30.0]), st.booleans(),
+       st.sampled_from([Gaussian(0.5), Laplace(1.0), Polynomial(2)]))
+@settings(max_examples=20, deadline=None)
+def test_pairs_working_sets_and_programmes_agree(seed, C, offset, kernel):
+    """thm-svm-pairs: three solvers of one dual, and the gap that part 1 promises."""
+    X, y = sample(25, seed=seed)
+    alpha = by_pairs(kernel, X, y, C, offset, 1e-7)
+    machine = svm(kernel, X, y, C, offset=offset)
+    Q = np.outer(y, y) * kernel(X)
+    programme = solve_qp(Q, -np.ones(25), y[None] if offset else None,
+                         [0.0] if offset else None, 0.0, C)
+    # Part 1 with its factor for the machine without offset.
+    room = 25 * C * 1e-7
+    assert machine.dual - room <= dual(kernel, alpha, X, y) <= machine.dual + 1e-9 * machine.primal
+    assert np.isclose(-programme.objective, machine.dual, rtol=1e-7)
+    f = RKHSFunction(kernel, X, alpha * y)
+    error = np.sqrt(2 * room * kernel.diag(X).max()) + 1e-6
+    assert np.abs(f(X) - machine.function(X)).max() <= error
+
+
+@given(seeds, st.sampled_from([0.1, 2.0]))
+@settings(max_examples=20, deadline=None)
+def test_a_pair_raises_the_dual_by_what_the_theorem_says(seed, C):
+    """thm-svm-pairs, part 2: a step is as long as it can be, and gains at least half of s v."""
+    X, y = sample(12, seed=seed)
+    y, K = 1.0 * y, 2.0 * Gaussian(0.8)(X)
+    low, high = np.minimum(0, C * y), np.maximum(0, C * y)
+    a, t = np.zeros(12), y
+    for _ in range(60):
+        new, after = pair_steps(K, t, a, low, high, 1e-6, 1)
+        e = new - a
+        if not e.any():
+            break
+        i, j, s = e.argmax(), e.argmin(), e.max()
+        assert np.count_nonzero(e) == 2 and np.isclose(e[i], -e[j])
+        v, eta = t[i] - t[j], K[i, i] - 2 * K[i, j] + K[j, j]
+        assert v > 1e-6 and t[i] == t[a < high].max()
+        assert np.isclose(s, min(v / eta, high[i] - a[i], a[j] - low[j]))
+        gain = y @ e - (new @ K @ new - a @ K @ a) / 2
+        assert gain >= s * v / 2 - 1e-12
+        if not s < v / eta * (1 - 1e-9):
+            assert np.isclose(gain, v**2 / (2 * eta)) and gain >= v**2 / (8 * 2.0) - 1e-12
+        assert np.allclose(after, y - K @ new)
+        a, t = new, after
+    assert np.allclose(a, a.clip(low, high), atol=0) and abs(a.sum()) < 1e-12
+
+
+def test_no_violating_pair_means_optimal():
+    """thm-svm-pairs, part 1, at the solution and beside it."""
+    X, y = sample(30, seed=4)
+    C, K = 2.0, Gaussian(0.7)(X)
+    machine = svm(Gaussian(0.7), X, y, C)
+    low, high = np.minimum(0, C * y), np.maximum(0, C * y)
+    a = machine.alpha * y
+    t = y - K @ a
+    assert t[a < high].max() - t[a > low].min() < 1e-9
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        a = balanced(rng, y, C) * y
+        t = y - K @ a
+        violation = t[a < high].max() - t[a > low].min()
+        b = (t[a < high].max() + t[a > low].min()) / 2
+        f = RKHSFunction(Gaussian(0.7), X, a)
+        gap = primal(f, b, X, y, C) - dual(Gaussian(0.7), a * y, X, y)
+        assert violation > 0 and 0 < gap <= 30 * C * violation / 2 + 1e-12
+
+
+def test_the_dual_of_scikit_learn_for_three_thousand_points():
+    """thm-svm-dual: SVC's weights are feasible, so its dual is no larger, and nearly as large."""
+    X, y = sample(3000, noise=0.5)
+    machine = svm(Gaussian(1.0), X, y, 1.0)
+    assert machine.gap <= 1e-10 * machine.primal
+    peer = SVC(C=1.0, gamma=0.5, tol=1e-6).fit(X, y)
+    a = peer.dual_coef_[0]
+    f = RKHSFunction(Gaussian(1.0), X[peer.support_], a)
+    theirs = np.abs(a).sum() - inner(f, f) / 2
+    assert np.isclose(theirs, machine.dual, rtol=1e-6)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("width", [1.0, 0.1])
+def test_pairs_and_free_weights_need_no_programme(width, C, monkeypatch):
+    """thm-svm-pairs: a wide and a narrow kernel, with and without offset, to the last digits."""
+    monkeypatch.setattr(sys.modules[svm.__module__], "solve_qp", None)
+    X, y = sample(300, noise=0.5, seed=1)
+    for offset in (True, False):
+        machine = svm(Gaussian(width), X, y, C, offset=offset)
+        assert machine.gap <= 1e-10 * machine.primal
+
+
+def awkward(name):
+    rng = np.random.default_rng(3)
+    X, y = sample(400, seed=7)
+    if name == "duplicates":
+        rows = rng.integers(0, 60, size=400)
+        return X[rows], np.where(rng.uniform(size=400) < 0.1, -y[rows], y[rows])
+    if name == "heavy":
+        y = np.where(np.arange(400) < 4, -1, 1)
+    if name == "separable":
+        X = X + 4.0 * y[:, None]
+    return X, y
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e-2, 1.0, 1e4])
+@pytest.mark.parametrize("name", ["duplicates", "heavy", "separable", "plain"])
+def test_awkward_data_have_a_certificate(name, C):
+    """lem-svm-gap: contradicting copies, a class of four points, a wide street, any C."""
+    X, y = awkward(name)
+    for kernel, offset in ((Gaussian(1.0), True), (Gaussian(0.1), False), (Linear(), True)):
+        machine = svm(kernel, X, y, C, offset=offset)
+        assert machine.gap <= 1e-9 * machine.primal
+        f, b = machine.function, machine.b
+        P, D = primal(f, b, X, y, C), dual(kernel, machine.alpha, X, y)
+        assert np.isclose(P, machine.primal) and P - D <= 1e-8 * P
+
+
+def test_more_points_than_a_working_set(monkeypatch):
+    """thm-svm-pairs, part 3: working sets lead to the machine of all points, in less memory."""
+    X, y = sample(1500, noise=0.5, seed=2)
+    for offset in (True, False):
+        whole = svm(Gaussian(1.0), X, y, 10.0, offset=offset)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys.modules[svm.__module__], "_MANY", 300)
+            tracemalloc.start()
+            parts = svm(Gaussian(1.0), X, y, 10.0, offset=offset)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peak < 1500**2 * 8 / 2
+        assert parts.gap <= 1e-10 * parts.primal
+        assert np.isclose(parts.dual, whole.dual, rtol=1e-9)
+        assert np.allclose(parts.decision(X[:50]), whole.decision(X[:50]), atol=1e-5)
 
 
 # -- Size -----------------------------------------------------------------

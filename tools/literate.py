@@ -1,29 +1,36 @@
 """Sphinx extension: what this book adds to the usual ones.
 
 * An exported cell gets a caption with the names of its module and of what it
-  defines, linked to their entries on the API page.
+  defines, linked to their entries in the API.
 * ``{concordance}`` renders ``book/concordance.csv`` as one table a chapter,
-  with links to the statements and to the functions.
+  with links to the statements, the functions and the tests.
 * ``{statements}`` lists every numbered statement of the book, in its order.
 * A folded proof gets the title that the folding needs, and each proof an
   identity of its own: sphinx-proof gives every proof the same one.
 * Under each statement stand its code, its tests and the proofs that use it.
 * The bar of a folded cell says what is inside.
+* A full stop after a formula stays on the formula's line.
+* A picture is as large as its resolution says, in a box that scrolls on a phone.
+* The bibliography has no numbers.
+* Launch buttons appear where the address of a repository is configured.
 * On the API page a private base class gives way to its public ancestor, and
   a module's docstring to the page's own words.
 """
 
 import csv
+import os
 import re
+import struct
 from pathlib import Path
 
 import rkhs_lit
 import threads
 from docutils import nodes
-from sphinx.addnodes import pending_xref
+from links import link, number, reference, thread
+from reference import test_link, tests
 from sphinx.util.docutils import SphinxDirective
 from sphinx_proof.nodes import proof_node
-from tangle import pages
+from tangle import ROOT, pages, public_names
 
 STATEMENTS = ("thm", "lem", "def", "prop", "cor", "exm", "rem", "alg")
 # Prefix of a label -> the domain and role that refer to it.
@@ -36,21 +43,6 @@ ROLES = {
 }
 
 
-def reference(domain, role, target, text, docname, **options):
-    """A link that Sphinx resolves, and warns about when it cannot."""
-    return pending_xref(
-        "",
-        nodes.literal("", text),
-        refdomain=domain,
-        reftype=role,
-        reftarget=target,
-        refdoc=docname,
-        refexplicit=False,
-        refwarn=True,
-        **options,
-    )
-
-
 def caption_exported_cells(app, doctree):
     """Put the module's name above the code of each cell tagged export."""
     docname = app.env.docname
@@ -60,6 +52,7 @@ def caption_exported_cells(app, doctree):
             code = next(cell.findall(nodes.literal_block)).astext()
             names = re.findall(r"^(?:class|def) ([A-Za-z]\w*)", code, re.M)
             links = [reference("py", "mod", module, module, docname)]
+            cell["ids"] += [f"code-{name}" for name in names]
             for name in names:
                 target = f"{module}.{name}"
                 links += [nodes.Text(" "), reference("py", "obj", target, name, docname)]
@@ -86,6 +79,19 @@ def name_folds(app, doctree):
         cell["prompt_show"], cell["prompt_hide"] = text, text
 
 
+def add_launch_buttons(app, config):
+    """Where the address of a repository is known, chapters can be opened elsewhere."""
+    options = config.html_theme_options
+    address = options.get("repository_url") or os.environ.get("BOOK_REPOSITORY")
+    if address:
+        options["repository_url"] = address
+        options["use_repository_button"] = True
+        options["launch_buttons"] = {
+            "notebook_interface": "jupyterlab",
+            "binderhub_url": "https://mybinder.org",
+        }
+
+
 def drop_thebe(app):
     """Undo what Jupyter Book adds for running cells on a server."""
     for listeners in app.events.listeners.values():
@@ -102,7 +108,8 @@ def prepare_proofs(app, doctree):
     """Number the proofs of a page, and give folded ones a title."""
     for number, proof in enumerate(doctree.findall(proof_node), start=1):
         box = proof[0]
-        box["ids"] = [f"proof-{number}"]
+        marks = [name for name in proof["ids"] + box["ids"] if name.startswith("index-")]
+        box["ids"] = [f"proof-{number}", *marks]
         box["classes"].append("argument")
         if "dropdown" not in box["classes"]:
             continue
@@ -111,29 +118,94 @@ def prepare_proofs(app, doctree):
         box.insert(0, nodes.title("", "Proof"))
 
 
+def own_identities(app, doctree):
+    """sphinx-proof calls the inside of every statement #proof-content."""
+    for number, inside in enumerate(doctree.findall(nodes.section), start=1):
+        inside["ids"] = [
+            f"{name}-{number}" if name.endswith("-content") else name for name in inside["ids"]
+        ]
+
+
+def keep_stops(app, doctree):
+    """No line begins with the full stop of the formula before it."""
+    for formula in list(doctree.findall(nodes.math)):
+        after = formula.next_node(siblings=True, descend=False, ascend=False)
+        if isinstance(after, nodes.Text) and (mark := re.match(r"[.,;:!?)’”]+", after)):
+            after.parent.replace(after, nodes.Text(after[mark.end():]))
+            together = nodes.inline(classes=["unbroken"])
+            formula.replace_self(together)
+            together += [formula, nodes.Text(mark[0])]
+
+
+def inches(png):
+    """The width of a picture, from its own resolution."""
+    width = struct.unpack(">I", png[16:20])[0]
+    place = png.find(b"pHYs")
+    per_metre = struct.unpack(">I", png[place + 4 : place + 8])[0] if place > 0 else 0
+    return width / per_metre / 0.0254 if per_metre else width / 110
+
+
+def size_pictures(app, doctree):
+    """An inch of a drawing is 110 pixels of the page, however sharp it is."""
+    for image in list(doctree.findall(nodes.image)):
+        path = Path(app.srcdir, image["uri"].lstrip("/"))
+        if path.suffix == ".png" and path.exists():
+            image["width"] = f"{inches(path.read_bytes()) * 110:.0f}px"
+            box = nodes.container(classes=["picture-box"])
+            image.replace_self(box)
+            box += image
+
+
+def mend_roles(app, pagename, templatename, context, doctree):
+    """docutils gives the entries of a bibliography a role that is no more."""
+    if "body" in context:
+        context["body"] = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
+
+
+def mend_search(app, error):
+    """The theme's page of results has two fields with one identity."""
+    page = Path(app.outdir, "search.html")
+    if error is None and page.exists():
+        first, *rest = page.read_text("utf-8").split(' id="search-input"')
+        page.write_text(' id="search-input"'.join([first, "".join(rest)]), "utf-8")
+
+
+def code_links(app, docname, module, name):
+    """Two links: to the cell that defines the name, and to its API entry."""
+    page = f"book/{module.rpartition('.')[2]}"
+    cell = link(app, docname, page, f"code-{name}", nodes.literal("", name))
+    entry = reference("py", "obj", f"{module}.{name}", "API", docname)
+    return nodes.inline("", "", cell, nodes.Text(" "), entry)
+
+
 def thread_statements(app, doctree):
     """A quiet line under each statement: its code, its tests, what uses it."""
     docname = app.env.docname
     for node in doctree.findall(lambda n: "countertype" in getattr(n, "attributes", ())):
         label = node["ids"][0]
         line = nodes.paragraph(classes=["threads"])
-        for word, links in (
-            ("code", [reference("py", "obj", f"{module}.{name}", name, docname)
-                      for module, name in threads.code().get(label, ())]),
-            ("test", [nodes.literal("", name)
-                      for _, name in threads.tests().get(label, ())[:3]]),
-            ("used in", [reference("prf", "ref", other, other, docname)
-                         for other in threads.uses().get(label, ())]),
-        ):
-            if links:
-                part = nodes.inline(classes=["thread"])
-                part += [nodes.inline("", word, classes=["word"]), nodes.Text(" ")]
-                for link in links:
-                    part += [link, nodes.Text(", ")]
-                part.pop()
-                line += [part, nodes.Text(" ")]
+        line += thread("code", [
+            code_links(app, docname, module, name)
+            for module, name in threads.code().get(label, ())
+        ])
+        # Names of tests are long: the fourth and later ones are a number each.
+        line += thread("test", [
+            test_link(app, docname, file, name, str(i) if i > 3 else name)
+            for i, (file, name) in enumerate(threads.tests().get(label, ()), start=1)
+        ])
+        line += thread("used in", [
+            reference("prf", "ref", other, other, docname)
+            for other in threads.uses().get(label, ())
+        ])
         if line.children:
             node += line
+
+
+def drop_numbers(app, doctree, docname):
+    """The text cites authors and years, so the bibliography needs no numbers."""
+    for entry in doctree.findall(nodes.citation):
+        if isinstance(entry[0], nodes.label):
+            entry.pop(0)
 
 
 class statements(nodes.General, nodes.Element):
@@ -154,13 +226,11 @@ def list_statements(app, doctree, docname):
     for page in (f"book/{name}" for name in pages()):
         found = app.env.get_doctree(page).findall(lambda n: "countertype" in n)
         for node in found:
-            kind, label = node["countertype"], node["ids"][0]
-            number = app.env.toc_fignumbers.get(page, {}).get(kind, {}).get(label)
-            name = f"{node['realtype'].title()} {'.'.join(map(str, number or ()))}"
-            uri = app.builder.get_relative_uri(docname, page) + f"#{label}"
-            link = nodes.reference("", name, internal=True, refuri=uri)
+            label = node["ids"][0]
+            name = nodes.Text(number(app.env, label))
             title = [child.deepcopy() for child in node[0].children]
-            items += nodes.list_item("", nodes.paragraph("", "", link, *title))
+            place = link(app, docname, page, label, name)
+            items += nodes.list_item("", nodes.paragraph("", "", place, *title))
     for place in places:
         place.replace_self(items if items.children else [])
 
@@ -191,22 +261,18 @@ class Concordance(SphinxDirective):
             rows = list(csv.DictReader(file))
         chapters = list(dict.fromkeys(row["chapter"] for row in rows))
         return [
-            self.table(name, [row for row in rows if row["chapter"] == name])
+            self.section(name, [row for row in rows if row["chapter"] == name])
             for name in chapters
         ]
 
-    def table(self, chapter, rows):
-        docname = self.env.docname
-        link = pending_xref(
-            "",
-            nodes.inline("", chapter),
-            refdomain="std",
-            reftype="doc",
-            reftarget=f"/book/{chapter}",
-            refdoc=docname,
-            refexplicit=False,
-            refwarn=True,
-        )
+    def section(self, chapter, rows):
+        title = public_names(ROOT / "rkhs_lit" / f"{chapter}.py")[0]
+        section = nodes.section(ids=[f"from-{chapter}"], names=[f"from-{chapter}"])
+        page = link(self.env.app, self.env.docname, f"book/{chapter}", "", nodes.Text(title))
+        section += [nodes.title("", "", page), self.table(rows)]
+        return section
+
+    def table(self, rows):
         group = nodes.tgroup(cols=len(self.HEADS))
         group += [nodes.colspec(colwidth=width) for width in self.HEADS.values()]
         head = nodes.row()
@@ -220,8 +286,7 @@ class Concordance(SphinxDirective):
                 line += nodes.entry("", words)
             body += line
         group += [nodes.thead("", head), body]
-        title = nodes.title("", "", nodes.Text("Chapter "), link)
-        return nodes.table("", title, group, classes=["concordance", "colwidths-given"])
+        return nodes.table("", group, classes=["concordance", "colwidths-given"])
 
     def words(self, column, row):
         """The contents of one field."""
@@ -248,16 +313,25 @@ class Concordance(SphinxDirective):
         target = f"{first.__module__}.{first.__qualname__}"
         return reference("py", "obj", target, name, self.env.docname)
 
-    def test(self, name):
-        return nodes.literal("", name.rpartition("::")[2])
+    def test(self, test):
+        file, _, name = test.rpartition("::")
+        file = file.removesuffix(".py") or next(f for f in tests() if name in tests()[f])
+        return test_link(self.env.app, self.env.docname, file, name)
 
 
 def setup(app):
+    app.connect("config-inited", add_launch_buttons)
     app.connect("doctree-read", caption_exported_cells)
     app.connect("doctree-read", name_folds)
     app.connect("doctree-read", thread_statements)
     app.connect("doctree-read", prepare_proofs)
+    app.connect("doctree-read", own_identities)
+    app.connect("doctree-read", keep_stops)
+    app.connect("doctree-read", size_pictures)
+    app.connect("html-page-context", mend_roles)
+    app.connect("build-finished", mend_search)
     app.connect("doctree-resolved", list_statements)
+    app.connect("doctree-resolved", drop_numbers)
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-process-docstring", drop_module_docstring)
     drop_thebe(app)

@@ -3,6 +3,7 @@
 After the build every statement and numbered equation is copied, typeset as it
 is, into one script for each page, which is loaded when a reference to that page
 is first pointed at. A script can be loaded from a file as well as from a server.
+The pages of the API get the statements that their functions compute.
 """
 
 import json
@@ -15,8 +16,11 @@ DIV = re.compile(r"<(/?)div\b")
 # Links to the place itself, what screen readers read, and identities that a
 # second copy must not have.
 DROPPED = re.compile(
-    r'<p class="threads">.*?</p>|<a class="headerlink".*?</a>'
-    r'|<mjx-assistive-mml.*?</mjx-assistive-mml>| (?:id|data-tex)="[^"]*"', re.S)
+    r'<p class="threads">.*?</p>|<a class="headerlink".*?</a>| id="[^"]*"', re.S)
+SPOKEN = re.compile(
+    r'<mjx-assistive-mml.*?</mjx-assistive-mml>| data-tex="[^"]*"', re.S)
+TITLE = re.compile(r'<p class="admonition-title">(.*?)</p>', re.S)
+PLACE = re.compile(r"<!-- statement (\S+) -->")
 
 
 def element(text, start):
@@ -34,14 +38,27 @@ def collect(app, error):
         return
     folder = Path(app.outdir, "_static", "previews")
     folder.mkdir(exist_ok=True)
+    known = {}
     for page in sorted(Path(app.outdir, "book").glob("*.html")):
         previews, text = {}, page.read_text(encoding="utf-8")
         for found in OPENING.finditer(text):
             html = DROPPED.sub("", element(text, found.start()))
-            previews[found[1]] = html.replace('href="#', f'href="{page.name}#')
+            known[found[1]] = html = html.replace('href="#', f'href="{page.name}#')
+            previews[found[1]] = SPOKEN.sub("", html)
         data = json.dumps(previews, ensure_ascii=False, sort_keys=True)
         script = f'(window.PREVIEWS ||= {{}})["{page.stem}"] = {data};\n'
         (folder / f"{page.stem}.js").write_text(script, encoding="utf-8")
+    for page in Path(app.outdir, "book", "api").glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(PLACE.sub(lambda found: folded(known[found[1]]), text), "utf-8")
+
+
+def folded(statement):
+    """A statement for a page one folder below, behind its title."""
+    title = TITLE.search(statement)
+    body = statement.replace(title[0], "")
+    body = re.sub(r'(href|src)="(?!\w+:|#)', r'\1="../', body)
+    return f'<details class="statement"><summary>{title[1]}</summary>{body}</details>'
 
 
 def setup(app):

@@ -15,12 +15,13 @@ LABEL = re.compile(r"\b(?:thm|lem|prop|cor|def|alg|exm|rem)-[a-z0-9-]*[a-z0-9]")
 BLOCK = re.compile(r"^(`{3,}|:{3,})\{prf:(\w+)\}([^\n]*)\n(.*?)^\1 *$", re.S | re.M)
 
 
-def definitions(path):
-    """Names of a module's functions and classes, with the docstrings of each."""
+def definitions(path, deep=True):
+    """Names of a module's functions and classes, with the docstrings of each;
+    deep, with those of the methods and functions inside."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            parts = [n for n in ast.walk(node)
+            parts = [n for n in (ast.walk(node) if deep else [node])
                      if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
             yield node.name, " ".join(ast.get_docstring(n) or "" for n in parts)
 

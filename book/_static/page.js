@@ -16,6 +16,9 @@ document.addEventListener("copy", (event) => {
   event.preventDefault();
 });
 
+// The theme's bars that open a part of the contents have a picture only.
+for (const bar of document.querySelectorAll("nav summary")) bar.ariaLabel = "pages inside";
+
 // Parts of a long page that are out of sight are laid out when they come into
 // view, or when the browser has time. An address with a hash, a click on a
 // link and a printer want true positions at once.
@@ -63,10 +66,12 @@ function target(element) {
 
 async function show(link) {
   shown = link;
-  const name = link.pathname.split("/").pop().replace(".html", "");
-  const html = (await previews(name))[decodeURIComponent(link.hash.slice(1))];
+  const to = new URL(link.getAttribute("href"), document.baseURI);
+  const name = to.pathname.split("/").pop().replace(".html", "");
+  const html = (await previews(name))[decodeURIComponent(to.hash.slice(1))];
   if (shown !== link || !html) return;
   box.innerHTML = html;
+  for (const a of box.querySelectorAll("a[href]")) a.href = new URL(a.getAttribute("href"), to);
   document.body.append(box);
   box.hidden = false;
   const place = link.getBoundingClientRect();
@@ -88,5 +93,52 @@ for (const [enter, leave] of [["mouseover", "mouseout"], ["focusin", "focusout"]
   document.addEventListener(leave, (event) => target(event.target) && hide());
 }
 document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+
+// On a map, the place that is pointed at shows its lines: to what it builds
+// on, and to what builds on it.
+for (const map of document.querySelectorAll("svg.map")) {
+  const lines = [...map.querySelectorAll("path")];
+  const mark = (name) => {
+    map.classList.toggle("marked", !!name);
+    for (const line of lines) {
+      const [from, to] = line.dataset.ends.split(" ");
+      line.classList.toggle("uses", to === name);
+      line.classList.toggle("used", from === name);
+    }
+  };
+  for (const kind of ["mouseover", "focusin"])
+    map.addEventListener(kind, (event) => mark(event.target.closest("a")?.dataset.name));
+  for (const kind of ["mouseleave", "focusout"]) map.addEventListener(kind, () => mark(null));
+}
+
+// The tables of the concordance, the names of the API and the list of
+// statements can be filtered: what has not all words goes.
+const rows = [...document.querySelectorAll(
+  "table.concordance tbody tr, ul.statements > li, dl.names > dt")];
+if (rows.length) {
+  const part = (row) => (row.tagName === "DT" ? [row, row.nextElementSibling] : [row]);
+  const text = new Map(rows.map((row) =>
+    [row, part(row).map((one) => one.textContent).join(" ").toLowerCase()]));
+  const field = document.createElement("p");
+  field.className = "filter";
+  field.innerHTML = '<label>Filter <input type="search"></label> <output></output>';
+  const first = rows[0].closest("table, ul, dl");
+  const section = first.closest("section");
+  // Before the first of several sections, or inside the only one.
+  (section.previousElementSibling && first.matches("table, dl") ? section : first).before(field);
+  field.querySelector("input").addEventListener("input", (event) => {
+    unroll();
+    const words = event.target.value.toLowerCase().split(/\s+/);
+    let count = 0;
+    for (const row of rows) {
+      const kept = words.every((word) => text.get(row).includes(word));
+      for (const one of part(row)) one.hidden = !kept;
+      count += kept;
+    }
+    for (const place of document.querySelectorAll("section:has(> .pst-scrollable-table-container), section:has(> table), section:has(> dl.names)"))
+      place.hidden = ![...place.querySelectorAll("tbody tr, dl.names > dt")].some((row) => !row.hidden);
+    field.querySelector("output").textContent = event.target.value ? `${count} of ${rows.length}` : "";
+  });
+}
 
 })();
