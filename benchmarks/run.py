@@ -1,8 +1,7 @@
-"""Times every row of ``rows.py`` and writes the table and the figure of the book.
+"""Times every row of ``rows.py``, and writes results.json beside it.
 
-    python benchmarks/run.py                 all rows; writes results.json
+    python benchmarks/run.py                 all rows
     python benchmarks/run.py hsic svm        rows with one of these words
-    python benchmarks/run.py --page          the page's table and figure only
 
 Every row and size has a process of its own. In it ours, the peer and the
 floor take turns; the best time counts. Run with ``make bench`` on an
@@ -105,8 +104,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(measure(int(sys.argv[2]), int(sys.argv[3]))))
     else:
-        if sys.argv[1:2] != ["--page"]:
-            main(sys.argv[1:])
-        from page import write
-
-        write()
+        main(sys.argv[1:])
