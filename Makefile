@@ -107,8 +107,12 @@ execute: $(ENVIRONMENT)  ## run the notebooks in place (CHAPTERS="kernels riesz"
 lint: $(ENVIRONMENT)  ## look for weak phrases, spelling, long cells
 	$(BIN)/python tools/lint.py
 
-bench: $(ENVIRONMENT)  ## run the benchmarks
-	set -e; for file in $(sort $(wildcard benchmarks/bench_*.py)); do $(say) "$$file"; $(BIN)/python "$$file"; done
+bench:  ## time the rows of benchmarks/rows.py against the usual libraries (ROWS="hsic svm": only those)
+	$(say) "Making an environment in .venv/bench"
+	"$(PYTHON)" -m venv .venv/bench
+	.venv/bench/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
+	$(say) "Ours, peer and floor in turn (leave the machine alone)"
+	PYTHONPATH=. .venv/bench/bin/python benchmarks/run.py $(ROWS)
 
 clean:  ## remove what was built
 	rm -rf _build build dist book/api .pytest_cache .hypothesis

@@ -68,9 +68,10 @@ rkhs_lit.coco -- COCO: the two functions that covary most
     ConstrainedCovariance, coco, coco_test
 
 rkhs_lit.hsic -- HSIC: one number for dependence
-    FeatureSelection, GammaTest, Unmixing, balanced_labels, gamma_pvalue, hsic,
-    hsic_biased, hsic_gamma_test, hsic_gaussian, hsic_null_moments, hsic_test,
-    hsic_unbiased, hsic_unmix, select_features, tile_sums
+    BoundedHSIC, FeatureSelection, GammaTest, Unmixing, balanced_labels,
+    gamma_pvalue, hsic, hsic_biased, hsic_gamma_test, hsic_gaussian,
+    hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased, hsic_unmix,
+    select_features, tile_sums
 
 rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
     ConditionalTest, conditional_covariance, conditional_hsic,
@@ -179,6 +180,7 @@ from rkhs_lit.filtering import (
     validate_filter,
 )
 from rkhs_lit.hsic import (
+    BoundedHSIC,
     FeatureSelection,
     GammaTest,
     Unmixing,
@@ -188,6 +190,7 @@ from rkhs_lit.hsic import (
     hsic_biased,
     hsic_gamma_test,
     hsic_gaussian,
+    hsic_low_rank,
     hsic_null_moments,
     hsic_test,
     hsic_unbiased,
@@ -325,6 +328,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BSpline",
     "BayesValidation",
+    "BoundedHSIC",
     "Characteristic",
     "ConditionalEmbedding",
     "ConditionalTest",
@@ -427,6 +431,7 @@ __all__ = [
     "hsic_biased",
     "hsic_gamma_test",
     "hsic_gaussian",
+    "hsic_low_rank",
     "hsic_null_moments",
     "hsic_test",
     "hsic_unbiased",

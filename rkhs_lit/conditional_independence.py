@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 2438ae248fb9e1a0
+# Cells: ecbeffb018bdedd8
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, svd
 from scipy.linalg.lapack import dpstrf
-from scipy.optimize import brentq
 
 import rkhs_lit.conventions as check
 from rkhs_lit.cross_covariance import (RKHSOperator, cross_covariance,
@@ -208,6 +207,8 @@ def _regression(Theta, lam):
                              "rounding errors of kz")
     elif _freedom(d, ratio, n) < n / 2:
         ends = math.log(ratio), math.log(1e3 * n * d.max())
+        from scipy.optimize import brentq              # rare, slow
+
         ratio = math.exp(brentq(
             lambda t: _freedom(d, math.exp(t), n) - n / 2, *ends))
     fit = (d / (d + ratio))[:, None]
@@ -298,7 +299,7 @@ class ConditionalTest(GammaTest):
     lam : float
         The λ of the regressions on Z.
     freedom : float
-        The degrees of freedom that they leave
+        The degrees of freedom (tr S)² / tr S² that they leave
         (:prf:ref:`lem-ci-freedom`).
     undecided : str
         Why the data and the kernel do not allow a verdict; empty if

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 18f623b48148a894
+# Cells: f96d0ac71f68e461
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -506,11 +506,11 @@ class _Two(Kernel):
                      self.second._prepare(X, name))
 
     def _gram(self, X, Y):
-        return self._both(self.first._gram(X.first, Y.first),
+        return self._combine(self.first._gram(X.first, Y.first),
                           self.second._gram(X.second, Y.second))
 
     def _diag(self, X):
-        return self._both(self.first._diag(X.first),
+        return self._combine(self.first._diag(X.first),
                           self.second._diag(X.second))
 
 
@@ -518,14 +518,14 @@ class _Two(Kernel):
 class Sum(_Two):
     """The kernel k1 + k2 (:prf:ref:`lem-sum`); write ``k1 + k2``."""
 
-    _both = staticmethod(np.add)
+    _combine = staticmethod(np.add)
 
 
 class Product(_Two):
     """The kernel k1(x, y) k2(x, y) (:prf:ref:`thm-product`); write
     ``k1 * k2``."""
 
-    _both = staticmethod(np.multiply)
+    _combine = staticmethod(np.multiply)
 
 
 class TensorProduct(Product):
@@ -801,26 +801,38 @@ class Taylor(_OfProduct):
 
 
 # %% [23] The Gaussian kernel, and two of its feature maps
+def _product(A, B):
+    """A @ B, so few rows at a time that BLAS starts no threads, which
+    would be in the way of those that the tiles run on."""
+    AB, few = np.empty((len(A), B.shape[1])), max(4, 250_000 // B.size)
+    for i in range(0, len(A), few):
+        np.matmul(A[i:i + few], B, out=AB[i:i + few])
+    return AB
+
+
 def _squares(X, Y):
-    if X.shape[1] <= 64:
-        return cdist(X, Y, "sqeuclidean")
-    middle = Y.mean(axis=0)
-    X, Y = X - middle, Y - middle
-    sizes = np.add.outer(np.sum(X**2, axis=1), np.sum(Y**2, axis=1))
-    D = X @ (-2 * Y.T)
-    D += sizes
-    cancelled = ~(D >= 1e-6 * sizes)
-    if cancelled.sum() > len(X) + len(Y):
-        return cdist(X, Y, "sqeuclidean")
-    i, j = np.nonzero(cancelled)
-    D[i, j] = np.sum((X[i] - Y[j]) ** 2, axis=1)
-    return D
+    (n, d), m = X.shape, len(Y)
+    if d == 1:                                   # (x - y)², as a product
+        D = _product(np.hstack([X, np.ones((n, 1))]),
+                     np.vstack([np.ones(m), -Y.T]))
+        return np.square(D, out=D)
+    if d >= 8:                           # ‖a‖² - 2⟨a, b⟩ + ‖b‖², likewise
+        A, B = X - Y.mean(axis=0), Y - Y.mean(axis=0)
+        a, b = (np.einsum("ij,ij->i", M, M) for M in (A, B))
+        D = _product(np.column_stack([A, a, np.ones(n)]),
+                     np.vstack([-2 * B.T, np.ones(m), b]))
+        i, j = np.nonzero(~(D >= 1e-3 * (a.max() + b.max())))
+        if len(i) <= n + m:             # cancelled: the differences instead
+            D[i, j] = np.sum((X[i] - Y[j]) ** 2, axis=1)
+            return D
+    return cdist(X, Y, "sqeuclidean")
 
 
 def squared_distances(X, Y=None) -> np.ndarray:
     """The (n, m) matrix of ‖x_i - y_j‖², or of ‖x_i - x_j‖², accurate
     also for points that nearly coincide (:prf:ref:`thm-gaussian`)."""
-    return _squares(*_prepared(Linear(), X, Y))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _squares(*_prepared(Linear(), X, Y))
 
 
 @dataclass(frozen=True)

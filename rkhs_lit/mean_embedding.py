@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 1c8c7e9b9c984de6
+# Cells: 8a75b7813aa858c3
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -225,7 +225,7 @@ def embedding_error(kernel: Kernel, X) -> float:
     >>> round(embedding_error(Linear(), [1.0, 2.0, 6.0]), 6)    # 7 / 3
     2.333333
     """
-    Phi, = moved(Features(kernel, X))
+    Phi, = moved(Features(kernel, X))    # V does not see k_x - h for k_x
     c, Phi = Phi.unit()
     n, k = Phi.n, Phi.diag()
     if n < 2:
@@ -236,10 +236,10 @@ def embedding_error(kernel: Kernel, X) -> float:
         total += part if i == j else 2 * part
 
     total = float(reduce_tiles(visit, lambda: np.zeros(1), n)[0])
-    # total = n Σ |k_x|² - |Σ k_x|², where neither side can be negative.
-    squared_norm([total, n * k.sum() - total], n**2 * k.max(),
-                 Phi.kernel_name)
-    return max(total, 0.0) / n**2 / (n - 1) * c
+    # total = n Σ ‖k_x‖² - ‖Σ k_x‖², where neither side can be negative.
+    total, _ = squared_norm([total, n * k.sum() - total],
+                            n**2 * k.max(), Phi.kernel_name)
+    return float(total) / n**2 / (n - 1) * c
 
 
 # %% [8] On finite sets it is a property of a matrix

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 6e5b0c395a1d4ad2
+# Cells: f4f2aea2b1b7a1d5
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -134,7 +134,9 @@ class Eigensystem(check.Record):
         functions the rule is used; leave out λ_j below its errors.
         """
         if isinstance(f, RKHSFunction) and f.kernel == self.kernel:
+            # ∫ k(x, ·) e_j dμ = λ_j e_j(x)
             return self.eigenvalues * (f.weights @ self.functions(f.points))
+        # Σ_i w_i f(x_i) e_j(x_i); the vectors hold √w_i e_j(x_i)
         return self.vectors.T @ (
             np.sqrt(self.weights) * _values(f, self.nodes))
 
@@ -243,7 +245,8 @@ class FourierKernel(Kernel):
     def _gram(self, X, Y):
         V = _waves(X, self.degree)
         W = V if Y is X else _waves(Y, self.degree)
-        return (V * np.repeat(self.coefficients, 2)[1:]) @ W.T
+        k = np.repeat(self.coefficients, 2)[1:]    # k_0, k_1, k_1, k_2, …
+        return (V * k) @ W.T
 
     def _diag(self, X):
         return np.full(len(X), self.spectrum(self.degree).sum())
@@ -418,14 +421,15 @@ def hermite_eigensystem(sigma: float, width: float,
     if not lam[-1] > np.finfo(float).tiny:
         raise ValueError(f"n_components must be smaller: λ_{r - 1} is 0")
     n = r + 64
+    # The rule of Gauss: nodes are the zeros of a Hermite polynomial.
     z = eigvalsh_tridiagonal(np.zeros(n), np.sqrt(np.arange(1, n)))
     nodes = s / np.sqrt(omega) * z
     E = _hermite_functions(s, omega, n, nodes)
-    # Scaled: the squares of the largest values may overflow.
+    # 1 / w_i = Σ_{j < n} e_j(x_i)², scaled, as squares may overflow.
     largest = np.abs(E).max(axis=1)
-    size = largest * np.linalg.norm(E / largest[:, None], axis=1)
-    return Eigensystem(Gaussian(sigma), nodes, (1 / size) ** 2, lam,
-                       E[:, :r] / size[:, None],
+    root = largest * np.linalg.norm(E / largest[:, None], axis=1)
+    return Eigensystem(Gaussian(sigma), nodes, (1 / root) ** 2, lam,
+                       E[:, :r] / root[:, None],
                        partial(_hermite_functions, s, omega, r))
 
 

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/representer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d06a9de01b1769cb
+# Cells: 10e6924f6d2a7875
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 from dataclasses import dataclass
@@ -323,13 +323,14 @@ def minimize_risk(kernel: Kernel, X, y, loss: Loss | str, lam: float, *,
     """
     Phi, tol = Features(kernel, X), check.tolerance(tol)
     *problem, size, _ = _in_units(loss, y, Phi.n, lam)
-    phi, a, c, nu = problem                 # loss, data and λ of f / size
-    Q = _dual_matrix(Phi, c, nu)
+    unit_loss, a, c, unit_lam = problem         # those of f / size
+    Q = _dual_matrix(Phi, c, unit_lam)
     if not a.any():                                # all y are zero
         return Phi @ a
     with np.errstate(all="ignore"):
-        gamma = _follow_path(Q, a, phi, tol)
-    f = Phi @ (c * gamma / (2 * nu))
+        # the maximum of a'γ - γ'Qγ/2 - Σ φ*(γ_i), the dual problem
+        gamma = _follow_path(Q, a, unit_loss, tol)
+    f = Phi @ (c * gamma / (2 * unit_lam))               # α = cγ / 2λ
     gap, risk = _certificate(f, *problem)
     if not gap <= tol * risk:
         raise ValueError(f"tol = {tol:g} cannot be reached: the gap is "

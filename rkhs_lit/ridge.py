@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 76589e3e60cae68e
+# Cells: 8aa82ca5ff904dc7
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -176,7 +176,7 @@ def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
            [0. , 0.8]])
     """
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
-    d, U = ridge_spectrum(Phi.gram(), lam)
+    d, U = ridge_spectrum(Phi.gram(), lam)         # K = U diag(d) U'
     return (U * (d / (d + lam))) @ U.T
 
 
@@ -300,7 +300,7 @@ def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
     """
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
     y, folds = check.vector(y, "y", Phi.n), _partition(folds, Phi.n)
-    d, U = ridge_spectrum(Phi.gram(), lam)
+    d, U = ridge_spectrum(Phi.gram(), lam)         # K = U diag(d) U'
     with np.errstate(over="ignore", invalid="ignore"):
         e = _left_out(y, U, lam / (d + lam), folds, "lam")
     return check.finite(e, "y")
@@ -317,7 +317,7 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     """
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
     y = check.vector(y, "y", Phi.n)
-    d, U = ridge_spectrum(Phi.gram(), lam)
+    d, U = ridge_spectrum(Phi.gram(), lam)         # K = U diag(d) U'
     c = lam / (d + lam)                      # the eigenvalues of R_λ
     with np.errstate(over="ignore", invalid="ignore"):
         return check.finite(U @ (c * (U.T @ y)) / (U**2 @ c), "y")

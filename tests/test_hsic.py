@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rkhs_lit import (
+    BoundedHSIC,
     Delta,
     FeatureKernel,
     FeatureSelection,
@@ -39,6 +40,7 @@ from rkhs_lit import (
     hsic_biased,
     hsic_gamma_test,
     hsic_gaussian,
+    hsic_low_rank,
     hsic_null_moments,
     hsic_test,
     hsic_unbiased,
@@ -346,6 +348,53 @@ def test_a_narrow_kernel_sees_nothing():
     result = hsic_test(tiny, tiny, x, y, n_permutations=20, rng=0)
     assert result.pvalue == 1 == hsic_gamma_test(tiny, tiny, x, y).pvalue
     assert np.allclose(result.null_distribution, 29 / 900)
+
+
+@pytest.mark.parametrize("n", [4, 5, 60, 5000])
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Gaussian(0.1), Laplace(1.0), Linear(), Polynomial(3)])
+def test_low_rank_hsic_is_within_its_bound(n, kernel):
+    """thm-hsic-low-rank: also at ranks that are far too small, and for points that repeat."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 2)).round(1)
+    Y = 0.3 * X**2 + rng.normal(size=(n, 2))
+    exact = hsic(kernel, Gaussian(1.0), X, Y)
+    for tol, rank in ((1e-2, 100), (1e-6, 100), (1e-6, 3), (1e-11, 100)):
+        found = hsic_low_rank(kernel, Gaussian(1.0), X, Y, tol=tol, max_rank=rank)
+        assert abs(found.value - exact) <= found.error
+        assert isinstance(found, BoundedHSIC) and max(found.ranks) <= rank
+    sharp = hsic_low_rank(Linear(), Polynomial(2), X, Y)
+    assert sharp.ranks == (2, min(n, 6)) and sharp.error < 1e-9 * np.abs(X).max() ** 2 * np.abs(Y).max() ** 4
+
+
+def test_the_bound_of_low_rank_hsic_is_attained():
+    """thm-hsic-low-rank: with F = G = 0 what is missed is all of HSIC, and the trace bounds it."""
+    rng = np.random.default_rng(0)
+    R = np.diag(rng.uniform(size=6)) + 1.0
+    assert abs(hsic_unbiased(R, R)) * 6 * 3 <= R.trace() ** 2
+    x = np.concatenate([np.zeros(5000), [100.0, 200.0, 300.0]])      # rare points are found
+    found = hsic_low_rank(Gaussian(1.0), Gaussian(1.0), x, x, tol=1e-10)
+    assert found.ranks == (4, 4)
+    assert abs(found.value - hsic(Gaussian(1.0), Gaussian(1.0), x, x)) <= found.error < 1e-10
+
+
+def test_unbiased_hsic_is_an_inner_product():
+    """lem-hsic-u-inner, in fractions: the projection has row sums zero and gives the estimate."""
+    rng = np.random.default_rng(0)
+    n = 6
+    K, L = (np.vectorize(Fraction, otypes=[object])(M + M.T)
+            for M in rng.integers(-5, 6, size=(2, n, n)))
+
+    def projected(M):
+        M = M - np.diag(M.diagonal())
+        rows = M.sum(axis=1)
+        a = (rows - rows.sum() / Fraction(2 * (n - 1))) / Fraction(n - 2)
+        A = np.add.outer(a, a)
+        return M - A + np.diag(A.diagonal())
+
+    assert not projected(K).sum(axis=1).any()
+    assert (projected(K) * projected(L)).sum() == n * (n - 3) * hsic_unbiased(K, L)
+    zero = K * 0
+    assert not projected(np.add.outer(K[0], K[0])).any() and not projected(zero).any()
 
 
 @pytest.mark.parametrize("n", [256, 257, 700])

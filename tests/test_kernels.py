@@ -756,9 +756,9 @@ def test_gaussian_kernel_as_an_integral(d):
     assert np.allclose(integral, Gaussian(1.1)(X), rtol=1e-11)
 
 
-@pytest.mark.parametrize("d", [3, 64, 65, 200])
+@pytest.mark.parametrize("d", [1, 3, 7, 8, 64, 300])
 def test_squared_distances_survive_cancellation(d, monkeypatch):
-    """thm-gaussian: near duplicates far from the origin, both code paths."""
+    """thm-gaussian: near duplicates far from the origin, all code paths."""
     rng = np.random.default_rng(0)
     X = 1e6 + rng.normal(size=(20, d))
     Y = X + 1e-3 * rng.normal(size=(20, d))
@@ -769,12 +769,15 @@ def test_squared_distances_survive_cancellation(d, monkeypatch):
     calls = []
     monkeypatch.setattr(module, "cdist", lambda *a: calls.append(1) or cdist(*a))
     squared_distances(spread, -spread[:5])
-    assert bool(calls) == (d <= 64)              # the fast path is taken
+    assert bool(calls) == (1 < d < 8)            # the fast paths are taken
     clusters = np.repeat([[-1e3], [1e3]], 10, axis=0) + rng.normal(size=(20, d))
     assert np.allclose(squared_distances(clusters, clusters),
-                       cdist(clusters, clusters, "sqeuclidean"), rtol=1e-9)
+                       cdist(clusters, clusters, "sqeuclidean"), rtol=1e-11)
     assert np.allclose(squared_distances(spread, -spread[:5]),
-                       cdist(spread, -spread[:5], "sqeuclidean"), rtol=1e-10)
+                       cdist(spread, -spread[:5], "sqeuclidean"), rtol=1e-12)
+    one_twin = np.concatenate([spread, spread[3:4]])
+    assert squared_distances(one_twin)[3, -1] == 0
+    assert np.isinf(squared_distances(1e200 * spread, spread)).all()
 
 
 # -- more kernels ---------------------------------------------------------

@@ -1,23 +1,14 @@
-"""The kernel Bayes filter: n = 2000 recorded points and 100 steps; and a table of errors.
-
-The straightforward version computes the matrix B and each posterior as printed in the
-theorem, with full Gram matrices. Its time is that of training and one step; the filter's is
-that of training and 100 steps. Only ratios in one run mean anything, and BLAS should have
-one thread (OMP_NUM_THREADS=1), because the loop makes many small products.
+"""The kernel Bayes filter and its competitors: a table of errors.
 
 The table has mean squared errors on the wobbling wheel of the chapter: for each length of
 the recording five recordings, for each of them a filter that was chosen by validation on
 this recording alone, and twenty test runs of 100 steps. Behind ± are standard errors over
-the recordings; for the competitors, which need no recording, over the test runs. Run with
-``make bench``.
+the recordings; for the competitors, which need no recording, over the test runs. Run as
+``python benchmarks/errors_filtering.py``.
 """
 
-import time
-
 import numpy as np
-from measure import best, peak
-
-from rkhs_lit import Gaussian, KernelBayesFilter, median_heuristic, validate_filter
+from rkhs_lit import Gaussian, median_heuristic, validate_filter
 
 PUSH, NOISE = 0.1, 0.4
 
@@ -77,20 +68,6 @@ def error(found, truth):
     return np.mean(np.sum((found - truth) ** 2, axis=1))
 
 
-def as_printed(k, l, X, Y, lam, eps, y0, y1):
-    """Training and one step with full matrices."""
-    S, Z, O, n = X[:-1], X[1:], Y[:-1], len(X) - 1
-    K, L, I = k(S), l(O), np.eye(n)
-    ridge = np.linalg.inv(K + n * lam * I)
-    B = ridge @ k(S, Z) @ ridge @ K
-    alpha = np.linalg.solve(L + n * lam * I, l(O, y0[None])[:, 0])
-    w = B @ (alpha / alpha.sum())
-    w /= w.sum()
-    A = L * w
-    alpha = w * np.linalg.solve(A @ A + eps * I, A @ l(O, y1[None])[:, 0])
-    return alpha / alpha.sum()
-
-
 def choose(X, Y):
     wide = [median_heuristic(v, max_points=500, rng=0) for v in (X, Y)]
     kernels = [(Gaussian(a * wide[0]), Gaussian(b * wide[1]))
@@ -101,26 +78,6 @@ def choose(X, Y):
 
 def main():
     rng = np.random.default_rng(0)
-    X, Y = wheel(2001, rng)
-    x, y = wheel(100, rng)
-    k, l, lam, eps = Gaussian(0.35), Gaussian(0.5), 1e-2, 1e-3
-    before = peak()
-    for tol in (1e-6, 1e-10):
-        def train(tol=tol):
-            return KernelBayesFilter(k, l, X, Y, lam, eps, tol=tol)
-
-        model = train()
-        learn, run = best(train), best(lambda model=model: model.filter(y))
-        print(f"n = 2000, tol = {tol:g}, ranks {model.F.shape[1]} and {model.G.shape[1]}: "
-              f"training {learn:.2f} s, 100 steps {run:.2f} s, peak {peak():.0f} MiB "
-              f"({before:.0f} before)", flush=True)
-    start = time.perf_counter()
-    weights = as_printed(k, l, X, Y, lam, eps, *y[:2])
-    full = time.perf_counter() - start
-    gap = np.abs(model.filter(y[:2]).weights[1] - weights).max() / np.abs(weights).max()
-    print(f"as printed: training and one step {full:.2f} s; relative difference {gap:.0e}",
-          flush=True)
-
     tests = [wheel(100, rng) for _ in range(20)]
     for name, found in (("sensor", [y for _, y in tests]),
                         ("extended Kalman", [kalman_like(y, extended) for _, y in tests]),
