@@ -230,6 +230,19 @@ def test_search_works_from_a_file(visit):
     first = tab.locator("#search-results li a").first
     first.wait_for()
     assert "Unbiased HSIC in quadratic time" in first.inner_text()
+    assert tab.locator("#search-results h2").first.is_visible()
+    glass = tab.locator(".bd-search-container form i, .bd-search-container form svg").first.bounding_box()
+    field = tab.locator(".bd-search-container input")
+    padding = float(field.evaluate("field => parseFloat(getComputedStyle(field).paddingLeft)"))
+    assert glass["x"] + glass["width"] <= field.bounding_box()["x"] + padding
+
+
+def test_on_a_map_no_name_touches_a_box(visit):
+    tab = visit("book/map.html")
+    places = tab.locator("svg.map a").evaluate_all("""all => all.map((a) =>
+        [!a.querySelector("rect"), a.getBBox()]).map(([name, box]) => [name, box.x, box.x + box.width])""")
+    boxes = min(left for name, left, _ in places if not name)
+    assert max(right for name, _, right in places if name) < boxes - 4
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "book").glob("*.ipynb")))
