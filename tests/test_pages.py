@@ -82,6 +82,10 @@ def test_a_full_stop_stays_with_its_formula():
     together, rest, other = line[1:4]
     assert together["classes"] == ["unbroken"] and together.astext() == "x)."
     assert rest == " And " and isinstance(other, nodes.math)
+    line = nodes.paragraph("", "", nodes.emphasis("", "a"), nodes.Text(", "), nodes.math("", "x"),
+                           nodes.Text(", "), nodes.math("", "y"))
+    literate.keep_stops(None, line)
+    assert line.astext() == "a, x, y"
 
 
 @pytest.mark.parametrize("dpi", [110, 220])

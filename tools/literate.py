@@ -131,7 +131,9 @@ def keep_stops(app, doctree):
     for formula in list(doctree.findall(nodes.math)):
         after = formula.next_node(siblings=True, descend=False, ascend=False)
         if isinstance(after, nodes.Text) and (mark := re.match(r"[.,;:!?)’”]+", after)):
-            after.parent.replace(after, nodes.Text(after[mark.end():]))
+            # By identity: texts that are equal may occur in one paragraph.
+            place = next(i for i, node in enumerate(after.parent) if node is after)
+            after.parent[place] = nodes.Text(after[mark.end():])
             together = nodes.inline(classes=["unbroken"])
             formula.replace_self(together)
             together += [formula, nodes.Text(mark[0])]
