@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: f96d0ac71f68e461
+# Cells: 91f1a3f1b658b163
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -813,10 +813,10 @@ def _product(A, B):
 def _squares(X, Y):
     (n, d), m = X.shape, len(Y)
     if d == 1:                                   # (x - y)², as a product
-        D = _product(np.hstack([X, np.ones((n, 1))]),
-                     np.vstack([np.ones(m), -Y.T]))
+        D = (np.hstack([X, np.ones((n, 1))])
+             @ np.vstack([np.ones(m), -Y.T]))
         return np.square(D, out=D)
-    if d >= 8:                           # ‖a‖² - 2⟨a, b⟩ + ‖b‖², likewise
+    if d >= 8:                                # ‖a‖² - 2⟨a, b⟩ + ‖b‖²
         A, B = X - Y.mean(axis=0), Y - Y.mean(axis=0)
         a, b = (np.einsum("ij,ij->i", M, M) for M in (A, B))
         D = _product(np.column_stack([A, a, np.ones(n)]),
