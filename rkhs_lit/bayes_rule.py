@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: f9a05c0edc4d460f
+# Cells: 8e83eefb915f5c5a
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -143,9 +143,8 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
     another distribution (:prf:ref:`thm-kernel-chain-rule`): an operator
     from H_l to H_k, the uncentred cross-covariance operator under the
     prior. Arguments and weights are those of `kernel_sum_rule`."""
-    Phi, Psi = paired(k, l, X, Y)
-    mu = kernel_sum_rule(k, l, Phi, Psi, prior, lam, tol=tol)
-    return RKHSOperator(k, Phi, l, Psi, mu.weights)
+    mu = kernel_sum_rule(k, l, X, Y, prior, lam, tol=tol)
+    return RKHSOperator(k, mu.features, l, Y, mu.weights)
 
 
 # %% [5] Coordinates in the place of features
@@ -230,9 +229,8 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
     >>> posterior("dry")(["sun", "cloud"]).round(6)
     array([0.75, 0.25])
     """
-    Phi, Psi = paired(k, l, X, Y)
-    mu = kernel_sum_rule(k, l, Phi, Psi, prior, lam, tol=tol)
-    return KernelPosterior(k, l, Phi, Psi, mu.weights, eps, method, tol)
+    w = kernel_sum_rule(k, l, X, Y, prior, lam, tol=tol).weights
+    return KernelPosterior(k, l, X, Y, w, eps, method, tol)
 
 
 # %% [6] Choosing the parameters
