@@ -21,8 +21,11 @@ rkhs_lit.kernels -- Kernels: inner products of features you need not see
     polynomial_features, reduce_tiles, squared_distances, substrings, words
 
 rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functions
-    Features, RKHSFunction, as_function, decompose, inner, interpolate,
-    kernel_from_basis, norm, paired, power_function, project
+    Features, RKHSFunction, as_function, inner, kernel_from_basis, norm,
+    norm_and_error, paired
+
+rkhs_lit.interpolation -- Interpolation: the shortest function through the data
+    decompose, interpolate, power_function, project
 
 rkhs_lit.mercer -- Mercer: the norm as a spectral penalty
     Eigensystem, FourierKernel, JacobiTheta, eigensystem, fourier_coefficients,
@@ -198,6 +201,12 @@ from rkhs_lit.hsic import (
     select_features,
     tile_sums,
 )
+from rkhs_lit.interpolation import (
+    decompose,
+    interpolate,
+    power_function,
+    project,
+)
 from rkhs_lit.kernels import (
     BSpline,
     Conjugated,
@@ -272,14 +281,11 @@ from rkhs_lit.moore_aronszajn import (
     Features,
     RKHSFunction,
     as_function,
-    decompose,
     inner,
-    interpolate,
     kernel_from_basis,
     norm,
+    norm_and_error,
     paired,
-    power_function,
-    project,
 )
 from rkhs_lit.pca import (
     PrincipalComponents,
@@ -462,6 +468,7 @@ __all__ = [
     "moved",
     "nonnegative",
     "norm",
+    "norm_and_error",
     "normalised",
     "normalised_conditional_hsic",
     "nu_svm",
