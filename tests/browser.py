@@ -225,6 +225,17 @@ def test_no_chapter_is_longer_than_thirty_thousand_pixels(visit, name):
     assert tab.evaluate("document.documentElement.scrollHeight") <= 30_000
 
 
+def test_a_chapter_prints_without_bars_and_buttons(visit):
+    tab = visit("book/coco.html")
+    tab.emulate_media(media="print")
+    assert tab.locator("#jb-print-docs-body h1").is_visible()
+    for gone in ("details.hide > summary", "label.docstring", "button.copybtn", "nav", "p.threads"):
+        assert not any(one.is_visible() for one in tab.locator(gone).all()), gone
+    assert tab.locator("span.docstring").first.is_visible()
+    whole = tab.locator("div.cell.tag_export pre").first
+    assert whole.evaluate("pre => getComputedStyle(pre.parentElement).breakInside") == "auto"
+
+
 def test_an_address_with_a_hash_lands_on_its_place(visit):
     tab = visit("book/hsic.html", at="#cor-hsic-level")
     place = "document.getElementById('cor-hsic-level').getBoundingClientRect().top"
