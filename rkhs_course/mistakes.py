@@ -471,6 +471,15 @@ MISTAKES = {
         "the sum over all permutations was divided by one less than their number":
             lambda K, L: _null_moments(K, L, ddof=1),
     },
+    "balanced_labels": {
+        "the labels are ±1, and do not sum to zero":
+            lambda y: np.where(np.asarray(y) == np.max(y), 1.0, -1.0),
+        "the classes are exchanged: the larger value is the positive one":
+            lambda y: -r.balanced_labels(y),
+        "each class was divided by the size of the other":
+            lambda y: np.where(np.asarray(y) == np.max(y), 1 / np.sum(y == np.min(y)),
+                               -1 / np.sum(y == np.max(y))),
+    },
     "conditional_hsic": {
         LAMBDA: lambda Kx, Ky, Kz, lam: _conditional(Kx, Ky, Kz, lam),
         NOT_CENTRED: lambda Kx, Ky, Kz, lam: _conditional(

@@ -253,6 +253,11 @@ def _null_data(rng):
     return dict(K=gram(rng, 5), L=gram(rng, 5))
 
 
+def _labels_data(rng):
+    few, many = sorted(rng.choice(np.arange(2, 7), size=2, replace=False))
+    return dict(y=rng.permutation(np.repeat([3.0, -2.0], [few, many])))
+
+
 def _conditional_data(rng):
     return dict(grams(rng, "Kx", "Ky", "Kz"), lam=float(rng.uniform(0.05, 0.2)))
 
@@ -429,6 +434,10 @@ TASKS = [
          "hsic_null_moments(K, L)", _null_data,
          "For n = 5 there are 120 permutations: the definition of T_π at the beginning "
          "is enough. For large n follow the patterns of the proof.", FRACTIONS),
+    Task("balanced_labels", "unmixing", "balanced_labels", "thm-balanced-labels", 2,
+         "balanced_labels(y)", _labels_data,
+         "Both classes weigh the same, and the labels sum to zero: that makes Hy = y in "
+         "part 1 of the proof.", "Numbers are enough, strings are not asked for."),
     Task("conditional_hsic", "conditional_independence", "conditional_hsic",
          "thm-conditional-gram", 4, "conditional_hsic(Kx, Ky, Kz, lam)",
          _conditional_data,

@@ -71,10 +71,12 @@ rkhs_lit.coco -- COCO: the two functions that covary most
     ConstrainedCovariance, coco, coco_test
 
 rkhs_lit.hsic -- HSIC: one number for dependence
-    BoundedHSIC, FeatureSelection, GammaTest, Unmixing, balanced_labels,
-    gamma_pvalue, hsic, hsic_biased, hsic_gamma_test, hsic_gaussian,
-    hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased, hsic_unmix,
-    select_features, tile_sums
+    BoundedHSIC, GammaTest, gamma_pvalue, hsic, hsic_biased, hsic_gamma_test,
+    hsic_gaussian, hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased,
+    tile_sums
+
+rkhs_lit.unmixing -- Features and sources: HSIC put to use
+    FeatureSelection, Unmixing, balanced_labels, hsic_unmix, select_features
 
 rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
     ConditionalTest, conditional_covariance, conditional_hsic,
@@ -184,10 +186,7 @@ from rkhs_lit.filtering import (
 )
 from rkhs_lit.hsic import (
     BoundedHSIC,
-    FeatureSelection,
     GammaTest,
-    Unmixing,
-    balanced_labels,
     gamma_pvalue,
     hsic,
     hsic_biased,
@@ -197,8 +196,6 @@ from rkhs_lit.hsic import (
     hsic_null_moments,
     hsic_test,
     hsic_unbiased,
-    hsic_unmix,
-    select_features,
     tile_sums,
 )
 from rkhs_lit.interpolation import (
@@ -328,6 +325,13 @@ from rkhs_lit.svm import (
     nu_svm,
     pair_steps,
     svm,
+)
+from rkhs_lit.unmixing import (
+    FeatureSelection,
+    Unmixing,
+    balanced_labels,
+    hsic_unmix,
+    select_features,
 )
 
 __version__ = "0.1.0"

@@ -266,7 +266,6 @@ GOOD = {
     "coco": PAIR,
     "coco_test": dict(**PAIR, n_permutations=9, rng=0),
     # hsic
-    "balanced_labels": dict(y=LABELS),
     "hsic": PAIR,
     "hsic_biased": dict(K=K, L=L),
     "gamma_pvalue": dict(statistic=2.0, mean=1.0, variance=0.5),
@@ -276,9 +275,11 @@ GOOD = {
     "hsic_null_moments": dict(K=K, L=L),
     "hsic_test": dict(**PAIR, n_permutations=9, rng=0),
     "hsic_unbiased": dict(K=K, L=L),
+    "tile_sums": dict(Phi=PHI, Psi=Features(l, Y)),
+    # unmixing
+    "balanced_labels": dict(y=LABELS),
     "hsic_unmix": dict(k=k, X=X, start=np.eye(2), max_steps=50),
     "select_features": dict(**PAIR, n_features=1),
-    "tile_sums": dict(Phi=PHI, Psi=Features(l, Y)),
     # conditional_independence
     "conditional_covariance": dict(**TRIPLE, lam=0.1),
     "conditional_hsic": dict(Kx=K, Ky=L, Kz=M, lam=0.1),
