@@ -409,6 +409,16 @@ MISTAKES = {
         "the cross term has the wrong sign": lambda k, X, Y: _mmd(
             k, X, Y, len(X) * (len(X) - 1), len(Y) * (len(Y) - 1), -2.0, off=True),
     },
+    "permutation_pvalue": {
+        "the actual sample was not counted: p can be 0":
+            lambda t, null: np.mean(np.asarray(null) >= t),
+        "only strictly larger values were counted": lambda t, null: (
+            1 + np.sum(np.asarray(null) > t)) / (1 + len(null)),
+        "the values below the statistic were counted": lambda t, null: (
+            1 + np.sum(np.asarray(null) <= t)) / (1 + len(null)),
+        "divided by B, not by 1 + B": lambda t, null: (
+            1 + np.sum(np.asarray(null) >= t)) / len(null),
+    },
     "cross_covariance": {
         "not centred": _operator(lambda n: eye(n) / n),
         "divided by n - 1: the theorem has n": _operator(lambda n: _H(n) / (n - 1)),

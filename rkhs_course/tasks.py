@@ -238,6 +238,12 @@ def _operators_data(rng):
     return dict(A=operator(5, 4), B=operator(3, 6))
 
 
+def _pvalue_data(rng):
+    t = float(rng.integers(1, 9))
+    above = t + 1 + np.arange(int(rng.integers(6, 12)))
+    return dict(t=t, null=rng.permutation([*above, t, t, t - 1, t - 2, t - 3]))
+
+
 def _covariance_data(rng):
     return dict(pairs(rng), S=points(rng, 3), T=points(rng, 4))
 
@@ -400,6 +406,10 @@ TASKS = [
          "mmd2_unbiased(k, X, Y)", two_samples,
          "Only pairs of different points of one sample have the right mean: how many "
          "are there?"),
+    Task("permutation_pvalue", "two_samples", "permutation_pvalue",
+         "thm-permutation-level", 2, "permutation_pvalue(t, null)", _pvalue_data,
+         "The actual sample is one of the 1 + B that the theorem counts, and a tie "
+         "counts against rejecting."),
     Task("cross_covariance", "cross_covariance", "cross_covariance",
          "thm-empirical-covariance", 4, "cross_covariance(k, l, X, Y).values(S, T)",
          _covariance_data,

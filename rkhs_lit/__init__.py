@@ -60,8 +60,10 @@ rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     embedding_inner, is_characteristic, mean_embedding, moved, squared_norm
 
 rkhs_lit.mmd -- MMD: the distance between two distributions
-    PermutationTest, median_heuristic, mmd2_biased, mmd2_unbiased, mmd_test,
-    permutation_pvalue, split_statistics, witness
+    median_heuristic, mmd2_biased, mmd2_unbiased, sample_maps, witness
+
+rkhs_lit.two_samples -- Two samples: a test whose level is exact
+    PermutationTest, mmd_test, permutation_pvalue, split_statistics
 
 rkhs_lit.cross_covariance -- Cross-covariance: one operator for all covariances
     LowRank, RKHSOperator, cross_covariance, hs_inner, hs_norm, is_constant,
@@ -265,13 +267,10 @@ from rkhs_lit.mercer import (
     spectral_norm,
 )
 from rkhs_lit.mmd import (
-    PermutationTest,
     median_heuristic,
     mmd2_biased,
     mmd2_unbiased,
-    mmd_test,
-    permutation_pvalue,
-    split_statistics,
+    sample_maps,
     witness,
 )
 from rkhs_lit.moore_aronszajn import (
@@ -325,6 +324,12 @@ from rkhs_lit.svm import (
     nu_svm,
     pair_steps,
     svm,
+)
+from rkhs_lit.two_samples import (
+    PermutationTest,
+    mmd_test,
+    permutation_pvalue,
+    split_statistics,
 )
 from rkhs_lit.unmixing import (
     FeatureSelection,
@@ -505,6 +510,7 @@ __all__ = [
     "ridge_spectrum",
     "riesz_representer",
     "same_columns",
+    "sample_maps",
     "select_features",
     "smoother_matrix",
     "solve_qp",

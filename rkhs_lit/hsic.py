@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: fbf56efa0e2c735a
+# Cells: 6f9f30c57765bae3
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -22,7 +22,7 @@ from rkhs_lit.cross_covariance import is_constant
 from rkhs_lit.kernels import TILE, Gaussian, Kernel, reduce_tiles
 from rkhs_lit.mean_embedding import (GaussianEmbedding, embedding_distance,
                                      moved, squared_norm)
-from rkhs_lit.mmd import PermutationTest, permutation_pvalue
+from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import Features, paired
 from rkhs_lit.pca import centre
 

@@ -243,11 +243,13 @@ GOOD = {
     "median_heuristic": dict(X=X, max_points=6, rng=0),
     "mmd2_biased": dict(kernel=k, X=X, Y=T),
     "mmd2_unbiased": dict(kernel=k, X=X, Y=T),
+    "sample_maps": dict(kernel=k, X=X, Y=T),
+    "witness": dict(kernel=k, X=X, Y=T),
+    # two_samples
     "mmd_test": dict(kernel=k, X=X, Y=T, n_permutations=9, rng=0),
     "permutation_pvalue": dict(statistic=2.0, null_distribution=y),
     "split_statistics": dict(K=K - K.mean(0) - K.mean(1)[:, None] + K.mean(),
                              S=np.eye(8)[:, :3]),
-    "witness": dict(kernel=k, X=X, Y=T),
     # cross_covariance
     "LowRank": dict(U=X, V=Y, diagonal=y),
     "RKHSOperator": dict(k=k, X=X, l=l, Y=T, weights=np.ones((8, 3))),
