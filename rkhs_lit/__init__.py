@@ -35,7 +35,7 @@ rkhs_lit.bochner -- Bochner: kernels as averages of waves
     spectral_sample
 
 rkhs_lit.representer -- The representer theorem: a search in infinite dimension that ends in n numbers
-    Loss, duality_gap, minimize_risk, regularised_risk
+    Loss, Shifted, duality_gap, minimize_risk, regularised_risk
 
 rkhs_lit.ridge -- Ridge regression: leave points out without fitting again
     CrossValidation, RidgePath, cross_validate, degrees_of_freedom,
@@ -291,6 +291,7 @@ from rkhs_lit.pca import (
 )
 from rkhs_lit.representer import (
     Loss,
+    Shifted,
     duality_gap,
     minimize_risk,
     regularised_risk,
@@ -377,6 +378,7 @@ __all__ = [
     "RidgePath",
     "SVM",
     "Scaled",
+    "Shifted",
     "Sigmoid",
     "Sinc",
     "Sum",
