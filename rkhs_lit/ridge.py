@@ -23,7 +23,7 @@ from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 from rkhs_lit.representer import Shifted
 
 
-# %% [2] With features that cannot be listed
+# %% [2] Several outputs, and an offset that costs nothing
 def ridge(kernel: Kernel, X, y, lam: float, *, offset: bool = False,
           ) -> RKHSFunction | Shifted | tuple:
     """Kernel ridge regression, the minimiser of Σ (y_i - f(x_i))² + λ ‖f‖²;
