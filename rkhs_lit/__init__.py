@@ -38,13 +38,15 @@ rkhs_lit.bochner -- Bochner: kernels as averages of waves
     spectral_sample
 
 rkhs_lit.representer -- The representer theorem: a search in infinite dimension that ends in n numbers
-    Loss, duality_gap, minimize_risk, regularised_risk
+    Loss, Shifted, duality_gap, minimize_risk, regularised_risk
 
 rkhs_lit.ridge -- Ridge regression: leave points out without fitting again
-    CrossValidation, RidgePath, cross_validate, degrees_of_freedom,
-    gaussian_derivative, gp_posterior, leave_fold_out, leave_one_out,
-    log_marginal_likelihood, ridge, ridge_factor, ridge_path, ridge_spectrum,
-    smoother_matrix, split_folds
+    CrossValidation, RidgePath, Standardisation, cross_validate,
+    degrees_of_freedom, leave_fold_out, leave_one_out, ridge, ridge_factor,
+    ridge_path, ridge_spectrum, smoother_matrix, split_folds, standardise
+
+rkhs_lit.gaussian_process -- Gaussian processes: how sure is a fit?
+    gaussian_derivative, gp_posterior, log_marginal_likelihood
 
 rkhs_lit.pca -- Kernel PCA: principal components that are functions
     PrincipalComponents, centre, denoise, kernel_pca, modes, preimage
@@ -186,6 +188,11 @@ from rkhs_lit.filtering import (
     unit_mass,
     validate_filter,
 )
+from rkhs_lit.gaussian_process import (
+    gaussian_derivative,
+    gp_posterior,
+    log_marginal_likelihood,
+)
 from rkhs_lit.hsic import (
     BoundedHSIC,
     GammaTest,
@@ -293,6 +300,7 @@ from rkhs_lit.pca import (
 )
 from rkhs_lit.representer import (
     Loss,
+    Shifted,
     duality_gap,
     minimize_risk,
     regularised_risk,
@@ -300,19 +308,18 @@ from rkhs_lit.representer import (
 from rkhs_lit.ridge import (
     CrossValidation,
     RidgePath,
+    Standardisation,
     cross_validate,
     degrees_of_freedom,
-    gaussian_derivative,
-    gp_posterior,
     leave_fold_out,
     leave_one_out,
-    log_marginal_likelihood,
     ridge,
     ridge_factor,
     ridge_path,
     ridge_spectrum,
     smoother_matrix,
     split_folds,
+    standardise,
 )
 from rkhs_lit.riesz import (
     GramSolution,
@@ -392,8 +399,10 @@ __all__ = [
     "RidgePath",
     "SVM",
     "Scaled",
+    "Shifted",
     "Sigmoid",
     "Sinc",
+    "Standardisation",
     "Sum",
     "Taylor",
     "TensorProduct",
@@ -522,6 +531,7 @@ __all__ = [
     "split_statistics",
     "squared_distances",
     "squared_norm",
+    "standardise",
     "substrings",
     "svm",
     "tensor",
