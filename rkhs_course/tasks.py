@@ -283,9 +283,9 @@ def _bayes_data(rng):
 
 
 def _posterior_data(rng):
-    some = _bayes_data(rng)
-    del some["S"]
-    return dict(some, eps=float(rng.uniform(0.001, 0.01)), x=some["X"][0] + 0.1)
+    w = rng.permutation(np.append(rng.uniform(0.1, 0.3, size=6), [-0.05, -0.02]))
+    return dict(G=rng.normal(size=(8, 4)), w=w, phi=rng.normal(size=4),
+                eps=float(rng.uniform(0.05, 0.2)))
 
 
 def _mass_data(rng):
@@ -453,12 +453,13 @@ TASKS = [
          _conditional_data,
          "Part 2: tr(K̃x R K̃y R) / n². The n beside λ comes from pushing Θ through the "
          "inverse, in part 1 of the proof."),
-    Task("conditional_embedding", "conditional_embedding", "conditional_embedding",
-         "thm-ce-estimator", 4, "conditional_embedding(k, l, X, Y, lam)(x)(T)",
-         _embedding_data,
+    Task("conditional_embedding", "conditional_embedding",
+         "ConditionalEmbedding.__call__", "thm-ce-estimator", 4,
+         "ConditionalEmbedding(k, l, X, Y, lam)(x)(T)", _embedding_data,
          "\"The factors n and 1/n cancel in front and remain beside λ\": the weights "
          "are (K + nλI)⁻¹ k_X(x).",
-         "Only m(x)(T) is compared."),
+         "The kernels, the points and λ are `self.k`, `self.l`, `self.X`, `self.Y` and "
+         "`self.lam`."),
     Task("kernel_sum_rule", "bayes_rule", "kernel_sum_rule", "thm-kbr-gram", 4,
          "kernel_sum_rule(k, l, X, Y, prior, lam)(T)",
          only(_bayes_data, "k", "l", "X", "Y", "prior", "lam", "T"),
@@ -469,13 +470,12 @@ TASKS = [
          "kernel_chain_rule(k, l, X, Y, prior, lam).values(S, T)", _bayes_data,
          "Part 1 is the sum rule for pairs: the same weights w_i, now beside "
          "k_{x_i} ⊗ l_{y_i}.", rtol=1e-5),
-    Task("kernel_bayes_rule", "bayes_rule", "kernel_bayes_rule",
-         "thm-kernel-bayes-rule", 6,
-         "kernel_bayes_rule(k, l, X, Y, prior, lam, eps)(x)(T)", _posterior_data,
-         "Part 3, with Λ = diag(w) for C: push Φ* through the inverse of C² + εI, as "
-         "in the proof for Gram matrices.",
-         "Asked for the method \"squared\"; only posterior(x)(T) is compared.",
-         rtol=1e-5),
+    Task("posterior_weights", "bayes_rule", "posterior_weights",
+         "thm-bayes-low-rank", 6,
+         "np.append(posterior_weights(G, w, phi, eps),"
+         " posterior_weights(G, w, phi, eps, 'clipped'))", _posterior_data,
+         "Part 1 is enough for \"squared\": G has been pushed through the inverse. Part 4 "
+         "is \"clipped\".", "Both methods are asked for.", robust=False, rtol=1e-5),
     Task("unit_mass", "filtering", "unit_mass", "def-filter-mass", 2,
          "np.append(unit_mass(v), unit_mass(w))", _mass_data,
          "Two numbers compete in the denominator of the definition.", robust=False),
