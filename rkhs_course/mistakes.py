@@ -419,6 +419,16 @@ MISTAKES = {
         "the cross term has the wrong sign": lambda k, X, Y: _mmd(
             k, X, Y, len(X) * (len(X) - 1), len(Y) * (len(Y) - 1), -2.0, off=True),
     },
+    "permutation_pvalue": {
+        "the actual sample was not counted: p can be 0":
+            lambda t, null: np.mean(np.asarray(null) >= t),
+        "only strictly larger values were counted": lambda t, null: (
+            1 + np.sum(np.asarray(null) > t)) / (1 + len(null)),
+        "the values below the statistic were counted": lambda t, null: (
+            1 + np.sum(np.asarray(null) <= t)) / (1 + len(null)),
+        "divided by B, not by 1 + B": lambda t, null: (
+            1 + np.sum(np.asarray(null) >= t)) / len(null),
+    },
     "cross_covariance": {
         "not centred": _operator(lambda n: eye(n) / n),
         "divided by n - 1: the theorem has n": _operator(lambda n: _H(n) / (n - 1)),
@@ -480,6 +490,15 @@ MISTAKES = {
             (_null_moments(K, L)[0], np.sqrt(_null_moments(K, L)[1])),
         "the sum over all permutations was divided by one less than their number":
             lambda K, L: _null_moments(K, L, ddof=1),
+    },
+    "balanced_labels": {
+        "the labels are ±1, and do not sum to zero":
+            lambda y: np.where(np.asarray(y) == np.max(y), 1.0, -1.0),
+        "the classes are exchanged: the larger value is the positive one":
+            lambda y: -r.balanced_labels(y),
+        "each class was divided by the size of the other":
+            lambda y: np.where(np.asarray(y) == np.max(y), 1 / np.sum(y == np.min(y)),
+                               -1 / np.sum(y == np.max(y))),
     },
     "conditional_hsic": {
         LAMBDA: lambda Kx, Ky, Kz, lam: _conditional(Kx, Ky, Kz, lam),

@@ -238,6 +238,12 @@ def _operators_data(rng):
     return dict(A=operator(5, 4), B=operator(3, 6))
 
 
+def _pvalue_data(rng):
+    t = float(rng.integers(1, 9))
+    above = t + 1 + np.arange(int(rng.integers(6, 12)))
+    return dict(t=t, null=rng.permutation([*above, t, t, t - 1, t - 2, t - 3]))
+
+
 def _covariance_data(rng):
     return dict(pairs(rng), S=points(rng, 3), T=points(rng, 4))
 
@@ -251,6 +257,11 @@ def _coco_test_data(rng):
 
 def _null_data(rng):
     return dict(K=gram(rng, 5), L=gram(rng, 5))
+
+
+def _labels_data(rng):
+    few, many = sorted(rng.choice(np.arange(2, 7), size=2, replace=False))
+    return dict(y=rng.permutation(np.repeat([3.0, -2.0], [few, many])))
 
 
 def _conditional_data(rng):
@@ -395,6 +406,10 @@ TASKS = [
          "mmd2_unbiased(k, X, Y)", two_samples,
          "Only pairs of different points of one sample have the right mean: how many "
          "are there?"),
+    Task("permutation_pvalue", "two_samples", "permutation_pvalue",
+         "thm-permutation-level", 2, "permutation_pvalue(t, null)", _pvalue_data,
+         "The actual sample is one of the 1 + B that the theorem counts, and a tie "
+         "counts against rejecting."),
     Task("cross_covariance", "cross_covariance", "cross_covariance",
          "thm-empirical-covariance", 4, "cross_covariance(k, l, X, Y).values(S, T)",
          _covariance_data,
@@ -429,6 +444,10 @@ TASKS = [
          "hsic_null_moments(K, L)", _null_data,
          "For n = 5 there are 120 permutations: the definition of T_π at the beginning "
          "is enough. For large n follow the patterns of the proof.", FRACTIONS),
+    Task("balanced_labels", "unmixing", "balanced_labels", "thm-balanced-labels", 2,
+         "balanced_labels(y)", _labels_data,
+         "Both classes weigh the same, and the labels sum to zero: that makes Hy = y in "
+         "part 1 of the proof.", "Numbers are enough, strings are not asked for."),
     Task("conditional_hsic", "conditional_independence", "conditional_hsic",
          "thm-conditional-gram", 4, "conditional_hsic(Kx, Ky, Kz, lam)",
          _conditional_data,

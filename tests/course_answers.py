@@ -143,6 +143,11 @@ def mmd2_unbiased(kernel, X, Y):
     return within + (L.sum() - np.trace(L)) / (n * (n - 1)) - 2 * kernel(X, Y).mean()
 
 
+def permutation_pvalue(statistic, null_distribution, *, tol=0.0):
+    null = np.asarray(null_distribution)
+    return (1 + np.sum(null >= statistic - tol)) / (1 + len(null))
+
+
 def cross_covariance(k, l, X, Y, *, centred=True):
     n = len(X)
     return RKHSOperator(k, X, l, Y, (np.eye(n) - 1 / n) / n)
@@ -191,6 +196,11 @@ def hsic_null_moments(K, L):
     K, L = H @ K @ H, H @ L @ H
     T = [np.sum(K * L[np.ix_(p, p)]) / n**2 for p in permutations(range(n))]
     return np.mean(T), np.var(T)
+
+
+def balanced_labels(y):
+    plus = np.asarray(y) == max(y)
+    return plus / plus.sum() - ~plus / (~plus).sum()
 
 
 def conditional_hsic(Kx, Ky, Kz, lam):
