@@ -143,7 +143,6 @@ def test(module, text, seconds):
         log = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(log, stream)
-    os.nice(10)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, 8 * 2**30))
     if text is not None:
