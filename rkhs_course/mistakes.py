@@ -294,6 +294,22 @@ MISTAKES = {
             lambda a, b, lam: a @ b,
         "divided by the root of λ_j": lambda a, b, lam: np.sum(a * b / np.sqrt(lam)),
     },
+    "integral_operator": {
+        "the weights of the measure were forgotten":
+            lambda k, X, w, f: r.RKHSFunction(k, X, f(X)),
+        "f was forgotten: this is the integral of the kernel alone":
+            lambda k, X, w, f: r.RKHSFunction(k, X, w),
+        "averaged over the points: the weights do that already":
+            lambda k, X, w, f: r.RKHSFunction(k, X, w * f(X) / len(X)),
+    },
+    "spectral_density": {
+        "σ was taken for 1/σ: a wide kernel has low frequencies": lambda k, X:
+            r.spectral_density(r.Gaussian(1 / k.sigma), X),
+        "(2π) in front was forgotten": lambda k, X:
+            r.spectral_density(k, X) * (2 * np.pi) ** (X.shape[1] / 2),
+        "the factor of one dimension was taken": lambda k, X:
+            r.spectral_density(k, X) * (2 * np.pi / k.sigma**2) ** ((X.shape[1] - 1) / 2),
+    },
     "rff_variance": {
         "averaged over D copies: the paired features make D/2":
             lambda k, X, Y, D: r.rff_variance(k, X, Y, D) / 2,

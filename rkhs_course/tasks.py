@@ -184,6 +184,12 @@ def _spectral_data(rng):
                 lam=2.0 ** -np.arange(n) * rng.uniform(0.5, 2.0))
 
 
+def _operator_data(rng):
+    some = sample(rng)
+    return dict(k=some["k"], X=some["X"], w=rng.uniform(0.2, 1.0, len(some["X"])),
+                f=function(rng, gaussian(rng), points(rng, 3)), T=some["T"])
+
+
 def _rff_data(rng):
     return dict(k=gaussian(rng), X=points(rng, 5), Y=points(rng, 4),
                 D=2 * int(rng.integers(3, 20)))
@@ -325,16 +331,25 @@ TASKS = [
          only(sample, "k", "X", "T"),
          "Pythagoras, in the middle of the proof: P(t)² = ‖k_t‖² - ‖P_V k_t‖², and "
          "P_V k_t has the coefficients K⁺κ(t)."),
-    Task("spectral_inner", "mercer", "spectral_inner", "thm-weighted-l2", 2,
+    Task("spectral_inner", "fourier_series", "spectral_inner", "thm-weighted-l2", 2,
          "spectral_inner(a, b, lam)", _spectral_data,
          "In this space the functions √λ_j e_j are orthonormal: what is the "
          "coefficient of f with respect to them?"),
-    Task("rff_variance", "bochner", "rff_variance", "thm-rff-variance", 4,
+    Task("integral_operator", "mercer", "integral_operator", "prop-integral-operator", 3,
+         "integral_operator(k, X, w, f)(T)", _operator_data,
+         "Part 2 of the proof: (S_k f)(x) = ∫ k(x, y) f(y) dμ(y). What is this for "
+         "masses w_i at the points x_i?"),
+    Task("spectral_density", "bochner", "spectral_density", "prop-gaussian-spectrum", 3,
+         "spectral_density(k, X)", only(sample, "k", "X"),
+         "The proposition says what ω is: normal with covariance σ⁻² I. Which density "
+         "does it have in R^d?",
+         "Asked for Gaussian kernels only; the chapter's own cells ask for more."),
+    Task("rff_variance", "low_rank", "rff_variance", "thm-rff-variance", 4,
          "rff_variance(k, X, Y, D)", _rff_data,
          "The proof first computes V = Var(U) with 2cos²α = 1 + cos 2α; the estimate "
          "is an average of D/2 copies of U.",
          "Asked for Gaussian kernels, an even number of features, paired."),
-    Task("pivoted_cholesky", "bochner", "pivoted_cholesky", "thm-pivoted-cholesky", 4,
+    Task("pivoted_cholesky", "low_rank", "pivoted_cholesky", "thm-pivoted-cholesky", 4,
          "pivoted_cholesky(k, X, max_rank=r) @ pivoted_cholesky(k, X, max_rank=r).T",
          _cholesky_data,
          "Part 1 is the loop: a pivot with the largest diagonal entry of R, the column "

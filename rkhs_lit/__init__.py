@@ -24,15 +24,20 @@ rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functi
     Features, RKHSFunction, as_function, decompose, inner, interpolate,
     kernel_from_basis, norm, paired, power_function, project
 
+rkhs_lit.fourier_series -- Fourier series: a norm as a price list
+    FourierKernel, JacobiTheta, as_line, fourier_coefficients, spectral_inner,
+    spectral_norm, waves
+
 rkhs_lit.mercer -- Mercer: the norm as a spectral penalty
-    Eigensystem, FourierKernel, JacobiTheta, eigensystem, fourier_coefficients,
-    fourier_eigensystem, hermite_eigensystem, integral_operator,
-    spectral_inner, spectral_norm
+    Eigensystem, eigensystem, fourier_eigensystem, hermite_eigensystem,
+    integral_operator
 
 rkhs_lit.bochner -- Bochner: kernels as averages of waves
-    FourierFeatures, Matern, NystromFeatures, nystrom_features,
-    pivoted_cholesky, random_fourier_features, rff_variance, spectral_density,
-    spectral_sample
+    Matern, spectral_density, spectral_sample
+
+rkhs_lit.low_rank -- Low rank: a thin factor for a large matrix
+    FourierFeatures, NystromFeatures, nystrom_features, pivoted_cholesky,
+    random_fourier_features, rff_variance
 
 rkhs_lit.representer -- The representer theorem: a search in infinite dimension that ends in n numbers
     Loss, duality_gap, minimize_risk, regularised_risk
@@ -101,13 +106,7 @@ from rkhs_lit.bayes_rule import (
     validate_bayes_rule,
 )
 from rkhs_lit.bochner import (
-    FourierFeatures,
     Matern,
-    NystromFeatures,
-    nystrom_features,
-    pivoted_cholesky,
-    random_fourier_features,
-    rff_variance,
     spectral_density,
     spectral_sample,
 )
@@ -179,6 +178,15 @@ from rkhs_lit.filtering import (
     unit_mass,
     validate_filter,
 )
+from rkhs_lit.fourier_series import (
+    FourierKernel,
+    JacobiTheta,
+    as_line,
+    fourier_coefficients,
+    spectral_inner,
+    spectral_norm,
+    waves,
+)
 from rkhs_lit.hsic import (
     BoundedHSIC,
     FeatureSelection,
@@ -235,6 +243,14 @@ from rkhs_lit.kernels import (
     substrings,
     words,
 )
+from rkhs_lit.low_rank import (
+    FourierFeatures,
+    NystromFeatures,
+    nystrom_features,
+    pivoted_cholesky,
+    random_fourier_features,
+    rff_variance,
+)
 from rkhs_lit.mean_embedding import (
     Characteristic,
     GaussianEmbedding,
@@ -248,15 +264,10 @@ from rkhs_lit.mean_embedding import (
 )
 from rkhs_lit.mercer import (
     Eigensystem,
-    FourierKernel,
-    JacobiTheta,
     eigensystem,
-    fourier_coefficients,
     fourier_eigensystem,
     hermite_eigensystem,
     integral_operator,
-    spectral_inner,
-    spectral_norm,
 )
 from rkhs_lit.mmd import (
     PermutationTest,
@@ -386,6 +397,7 @@ __all__ = [
     "Vectors",
     "as_function",
     "as_kernel",
+    "as_line",
     "as_points",
     "as_sequence",
     "balanced_labels",
@@ -515,6 +527,7 @@ __all__ = [
     "validate_filter",
     "values_at",
     "vector",
+    "waves",
     "whole",
     "width",
     "witness",

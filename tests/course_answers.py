@@ -53,6 +53,16 @@ def spectral_inner(a, b, eigenvalues):
     return np.sum(np.array(a) * b / eigenvalues)
 
 
+def integral_operator(kernel, nodes, weights, f):
+    return RKHSFunction(kernel, nodes, weights * f(nodes))
+
+
+def spectral_density(kernel, omega):
+    s = kernel.sigma
+    factor = (s / np.sqrt(2 * np.pi)) ** omega.shape[1]
+    return factor * np.exp(-s**2 * (omega**2).sum(axis=1) / 2)
+
+
 def rff_variance(kernel, X, Y, n_features, *, paired=True):
     k, k2 = kernel(X, Y), kernel(2 * X, 2 * Y)
     return (1 + k2 - 2 * k**2) / n_features

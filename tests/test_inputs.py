@@ -215,7 +215,7 @@ KINDS = {
     "things": "as_sequence.X Pairs.first Pairs.second",
     "point": "x start mean KernelBayesFilter.step.y KernelBayesFilter.update.y",
     "vector": "y z a b w phi weights values signal phases diagonal prior_weights q "
-    "null_distribution",
+    "null_distribution waves.l",
     "columns": "W U V S G modes.start real_array.values gram_solve.values riesz_representer.values "
     "solve_qp.A solve_qp.C solve_qp.factor RKHSOperator.weights hsic_unmix.start",
     "computed": "finite.values",
