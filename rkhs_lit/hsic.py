@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a0126ccc6c1230fb
+# Cells: 81dc67f121f08c9e
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -18,9 +18,9 @@ from scipy.special import gammaincc
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
-from rkhs_lit.bochner import NystromFeatures, pivoted_cholesky
 from rkhs_lit.cross_covariance import is_constant
 from rkhs_lit.kernels import TILE, Gaussian, Kernel, reduce_tiles
+from rkhs_lit.low_rank import NystromFeatures, pivoted_cholesky
 from rkhs_lit.mean_embedding import (GaussianEmbedding, embedding_distance,
                                      moved, squared_norm)
 from rkhs_lit.mmd import PermutationTest, permutation_pvalue
