@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 import rkhs_lit
 from playwright.sync_api import sync_playwright
-from tangle import ROOT, pages
+from tangle import ROOT, chapters, pages
 
 HTML = ROOT / "_build" / "html"
 PAGES = sorted(HTML.rglob("*.html"))
@@ -207,6 +207,33 @@ def test_folds_open_by_mouse_and_by_keyboard(visit):
     assert inside.is_visible()
     bar.press("Enter")
     assert not inside.is_visible()
+
+
+def test_the_rest_of_a_docstring_unfolds(visit):
+    tab = visit("book/coco.html")
+    mark = tab.locator("label.docstring input").first
+    rest = tab.locator("span.docstring").first
+    assert not rest.is_visible()
+    mark.focus()
+    tab.keyboard.press("Space")
+    assert rest.is_visible()
+
+
+@pytest.mark.parametrize("name", chapters())
+def test_no_chapter_is_longer_than_thirty_thousand_pixels(visit, name):
+    tab = visit(f"book/{name}.html", at="#summary")
+    assert tab.evaluate("document.documentElement.scrollHeight") <= 30_000
+
+
+def test_a_chapter_prints_without_bars_and_buttons(visit):
+    tab = visit("book/coco.html")
+    tab.emulate_media(media="print")
+    assert tab.locator("#jb-print-docs-body h1").is_visible()
+    for gone in ("details.hide > summary", "label.docstring", "button.copybtn", "nav", "p.threads"):
+        assert not any(one.is_visible() for one in tab.locator(gone).all()), gone
+    assert tab.locator("span.docstring").first.is_visible()
+    whole = tab.locator("div.cell.tag_export pre").first
+    assert whole.evaluate("pre => getComputedStyle(pre.parentElement).breakInside") == "auto"
 
 
 def test_an_address_with_a_hash_lands_on_its_place(visit):
