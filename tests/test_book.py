@@ -416,7 +416,7 @@ def test_concordance_has_every_result_of_the_sources():
 
 
 def test_every_chapter_has_a_row_in_the_concordance():
-    missing = {*CHAPTERS} - {row["chapter"] for row in concordance()} - {"conventions"}
+    missing = {*CHAPTERS} - {row["chapter"] for row in concordance()} - {"conventions", "tiles"}
     none(f"no row for {chapter}: enter what it proves" for chapter in missing)
 
 
