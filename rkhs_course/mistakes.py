@@ -29,6 +29,21 @@ def _wide(kernel):
     return r.Gaussian(kernel.sigma / np.sqrt(2))
 
 
+def _tiles(visited, whole=False):
+    """Sums over tiles in which the wrong ones of a symmetric matrix are visited."""
+    def reduce_tiles(visit, start, n, m=None):
+        total = start()
+        rows, columns = ([slice(a, min(a + 256, size)) for a in range(0, size, 256)
+                          if not whole or a + 256 <= size] for size in (n, m or n))
+        for u, i in enumerate(rows):
+            for v, j in enumerate(columns):
+                if m or visited(u, v):
+                    visit(total, i, j)
+        return total
+
+    return reduce_tiles
+
+
 def _sums(K, L):
     return (K * L).sum(), K.sum(axis=1) @ L.sum(axis=1), K.sum() * L.sum()
 
@@ -253,6 +268,12 @@ MISTAKES = {
     "as_points": {
         "n numbers are n points of the line, not one point with n coordinates":
             lambda X: np.atleast_2d(np.asarray(X)),
+    },
+    "reduce_tiles": {
+        "the tiles below the diagonal were visited too": _tiles(lambda u, v: True),
+        "only the tiles on the diagonal were visited": _tiles(lambda u, v: u == v),
+        "the last tiles, which are smaller, were left out": _tiles(
+            lambda u, v: u <= v, whole=True),
     },
     "riesz_representer": {
         "G was multiplied where its system is to be solved": lambda G, l: G @ l,

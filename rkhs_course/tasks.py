@@ -157,6 +157,11 @@ def _points_data(rng):
     return dict(X=rng.normal(size=n), Z=rng.normal(size=(n, 2)))
 
 
+def _tiles_data(rng):
+    n, m = (int(size) for size in rng.integers(300, 700, 2))
+    return dict(x=rng.uniform(size=n), y=rng.uniform(size=m))
+
+
 def _riesz_data(rng):
     B = rng.normal(size=(size(rng), 4))
     return dict(G=B.T @ B + np.eye(4), l=rng.normal(size=4))
@@ -317,6 +322,14 @@ TASKS = [
          " *as_points(Z).ravel()]", _points_data,
          "The definition says what n numbers are: n points of the line, so n rows "
          "with one column."),
+    Task("reduce_tiles", "tiles", "reduce_tiles", "prop-tiles", 3,
+         "[sum(reduce_tiles(lambda t, i, j: t.append(x[i].sum() * x[j].sum()"
+         " * (1 + (i != j))), list, len(x))), sum(reduce_tiles(lambda t, i, j:"
+         " t.append(x[i].sum() * y[j].sum()), list, len(x), len(y)))]", _tiles_data,
+         "The equation of the proposition: without m only the tiles with u <= v are "
+         "visited. The last tile of a row may be smaller.",
+         "One thread will do, and any size of tiles; the chapter's own cells also want "
+         "the order of the runs.", robust=False),
     Task("riesz_representer", "riesz", "riesz_representer", "thm-riesz-gram", 3,
          "riesz_representer(G, l)", _riesz_data,
          "Part 1 of the proof ends with l_i = Σ_j G_ij c_j: solve that for c."),

@@ -9,6 +9,9 @@ rkhs_lit.conventions -- Conventions: what may go in, and what comes out
     plain_array, positive, positives, real_array, same_columns, tolerance,
     vector, whole, width
 
+rkhs_lit.tiles -- Work in pieces: sums over tiles, in parallel
+    parallel, reduce_runs, reduce_tiles
+
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
 
@@ -18,7 +21,7 @@ rkhs_lit.kernels -- Kernels: inner products of features you need not see
     Polynomial, Power, Product, Scaled, Sigmoid, Sinc, Sum, Taylor,
     TensorProduct, as_kernel, checked, gaussian_bumps, gaussian_features,
     gram_dot, is_positive_definite, lag_vectors, normalised,
-    polynomial_features, reduce_tiles, squared_distances, substrings, words
+    polynomial_features, squared_distances, substrings, words
 
 rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functions
     Features, RKHSFunction, as_function, inner, kernel_from_basis, norm,
@@ -253,7 +256,6 @@ from rkhs_lit.kernels import (
     lag_vectors,
     normalised,
     polynomial_features,
-    reduce_tiles,
     squared_distances,
     substrings,
     words,
@@ -342,6 +344,11 @@ from rkhs_lit.svm import (
     nu_svm,
     pair_steps,
     svm,
+)
+from rkhs_lit.tiles import (
+    parallel,
+    reduce_runs,
+    reduce_tiles,
 )
 from rkhs_lit.two_samples import (
     PermutationTest,
@@ -509,6 +516,7 @@ __all__ = [
     "operator_core",
     "pair_steps",
     "paired",
+    "parallel",
     "permutation_pvalue",
     "pivoted_cholesky",
     "plain_array",
@@ -521,6 +529,7 @@ __all__ = [
     "project",
     "random_fourier_features",
     "real_array",
+    "reduce_runs",
     "reduce_tiles",
     "regularised_risk",
     "regularised_solve",

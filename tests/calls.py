@@ -69,6 +69,11 @@ def start():
     return np.zeros(1)
 
 
+def start_at(item):
+    """A total with one item."""
+    return np.zeros(1) + item
+
+
 PAIR = dict(k=k, l=l, X=X, Y=Y)
 FIT = dict(kernel=k, X=X, y=y)
 TRIPLE = dict(kx=k, ky=l, kz=k, X=X, Y=Y, Z=Z)
@@ -97,6 +102,10 @@ GOOD = {
     "vector": dict(values=y, name="values", n=8),
     "whole": dict(value=3, name="value"),
     "width": dict(value=1.0, name="value"),
+    # tiles
+    "parallel": dict(executor=None, progress=False),
+    "reduce_runs": dict(work=start_at, items=[1.0, 2.0]),
+    "reduce_tiles": dict(visit=visit, start=start, n=3, m=4),
     # riesz
     "gram_solve": dict(gram=K, values=y),
     "riesz_representer": dict(gram=K, values=y),
@@ -131,7 +140,6 @@ GOOD = {
     "lag_vectors": dict(signal=SIGNAL, memory=3),
     "normalised": dict(kernel=Linear() + 1.0 * k),
     "polynomial_features": dict(X=X, degree=2),
-    "reduce_tiles": dict(visit=visit, start=start, n=3, m=4),
     "squared_distances": dict(X=X, Y=T),
     "substrings": dict(p=2),
     "substrings.__call__": dict(text="banana"),

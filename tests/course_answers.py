@@ -18,6 +18,15 @@ def as_points(X, name="X"):
     return X[:, None] if X.ndim == 1 else X
 
 
+def reduce_tiles(visit, start, n, m=None):
+    total, rows = start(), range(0, n, 100)
+    columns = rows if m is None else range(0, m, 100)
+    for u, a in enumerate(rows):
+        for b in columns[u if m is None else 0:]:
+            visit(total, slice(a, min(a + 100, n)), slice(b, min(b + 100, m or n)))
+    return total
+
+
 def riesz_representer(gram, values, *, tol=None):
     return np.linalg.solve(gram, values)
 
