@@ -121,19 +121,29 @@ def _chain_rule(shift, weights=np.diag):
     return wrong
 
 
-def _bayes_rule(zeta, shift=lambda n, lam: n * lam):
-    def wrong(k, l, X, Y, prior, lam, eps):
-        w = np.diag(_prior_weights(l, Y, prior, shift(len(Y), lam)))
-        K = k(X)
-        return lambda x: r.RKHSFunction(l, Y, zeta(K, w, k(X, [x])[:, 0], eps))
+def _conditional(matrix):
+    def wrong(self, x):
+        K, L, n = self.k(self.X), self.l(self.Y), len(self.X)
+        return r.RKHSFunction(self.l, self.Y, solve(matrix(self, K, L, n),
+                                                    self.k(self.X, [x])[:, 0]))
 
     return wrong
 
 
-def _squared_posterior(K, W, k, eps, square=True):
-    C = K @ W
-    return W @ solve((C @ C if square else C) + eps * eye(len(K)),
-                     C @ k if square else k)
+def _squared_posterior(LG, G, S, phi, eps):
+    return LG @ solve(S @ S + eps * eye(len(S)), S @ phi)
+
+
+def _posterior(zeta, clip=True):
+    def wrong(G, w, phi, eps, method="squared"):
+        clipped = method == "clipped"
+        LG = (np.maximum(w, 0) if clipped and clip else w)[:, None] * G
+        S = G.T @ LG
+        if clipped:
+            return LG @ solve(S + eps * eye(len(S)), phi)
+        return zeta(LG, G, S, phi, eps)
+
+    return wrong
 
 
 def _null_moments(K, L, centred=True, ddof=0):
@@ -409,6 +419,16 @@ MISTAKES = {
         "the cross term has the wrong sign": lambda k, X, Y: _mmd(
             k, X, Y, len(X) * (len(X) - 1), len(Y) * (len(Y) - 1), -2.0, off=True),
     },
+    "permutation_pvalue": {
+        "the actual sample was not counted: p can be 0":
+            lambda t, null: np.mean(np.asarray(null) >= t),
+        "only strictly larger values were counted": lambda t, null: (
+            1 + np.sum(np.asarray(null) > t)) / (1 + len(null)),
+        "the values below the statistic were counted": lambda t, null: (
+            1 + np.sum(np.asarray(null) <= t)) / (1 + len(null)),
+        "divided by B, not by 1 + B": lambda t, null: (
+            1 + np.sum(np.asarray(null) >= t)) / len(null),
+    },
     "cross_covariance": {
         "not centred": _operator(lambda n: eye(n) / n),
         "divided by n - 1: the theorem has n": _operator(lambda n: _H(n) / (n - 1)),
@@ -471,6 +491,15 @@ MISTAKES = {
         "the sum over all permutations was divided by one less than their number":
             lambda K, L: _null_moments(K, L, ddof=1),
     },
+    "balanced_labels": {
+        "the labels are ±1, and do not sum to zero":
+            lambda y: np.where(np.asarray(y) == np.max(y), 1.0, -1.0),
+        "the classes are exchanged: the larger value is the positive one":
+            lambda y: -r.balanced_labels(y),
+        "each class was divided by the size of the other":
+            lambda y: np.where(np.asarray(y) == np.max(y), 1 / np.sum(y == np.min(y)),
+                               -1 / np.sum(y == np.max(y))),
+    },
     "conditional_hsic": {
         LAMBDA: lambda Kx, Ky, Kz, lam: _conditional(Kx, Ky, Kz, lam),
         NOT_CENTRED: lambda Kx, Ky, Kz, lam: _conditional(
@@ -480,15 +509,12 @@ MISTAKES = {
             lambda Kx, Ky, Kz, lam: len(Kx) * r.conditional_hsic(Kx, Ky, Kz, lam),
     },
     "conditional_embedding": {
-        LAMBDA: lambda k, l, X, Y, lam:
-            r.conditional_embedding(k, l, X, Y, lam / len(X)),
-        NO_RIDGE: lambda k, l, X, Y, lam: lambda x: r.RKHSFunction(
-            l, Y, solve(k(X), k(X, [x])[:, 0])),
+        LAMBDA: _conditional(lambda self, K, L, n: K + self.lam * eye(n)),
+        NO_RIDGE: _conditional(lambda self, K, L, n: K),
         "the weights k_X(x) were used without (K + nλI)⁻¹":
-            lambda k, l, X, Y, lam: lambda x: r.RKHSFunction(l, Y, k(X, [x])[:, 0]),
+            _conditional(lambda self, K, L, n: eye(n)),
         "the Gram matrix of Y was used for that of X":
-            lambda k, l, X, Y, lam: lambda x: r.RKHSFunction(l, Y, solve(
-                l(Y) + len(X) * lam * eye(len(X)), k(X, [x])[:, 0])),
+            _conditional(lambda self, K, L, n: L + n * self.lam * eye(n)),
     },
     "kernel_sum_rule": {
         LAMBDA: _sum_rule(lambda n, lam: lam),
@@ -507,16 +533,17 @@ MISTAKES = {
         "divided by n: the weights w have it already": _chain_rule(
             lambda n, lam: n * lam, lambda w: np.diag(w) / len(w)),
     },
-    "kernel_bayes_rule": {
-        LAMBDA: _bayes_rule(_squared_posterior, lambda n, lam: lam),
-        "KΛ + εI was inverted: the statement has its square, (KΛ)² + εI, and KΛ":
-            _bayes_rule(lambda *a: _squared_posterior(*a, square=False)),
-        "Λ was forgotten in front": _bayes_rule(lambda K, W, k, eps: solve(
-            K @ W @ K @ W + eps * eye(len(K)), K @ W @ k)),
-        "the prior was ignored: these are the weights of the conditional embedding":
-            _bayes_rule(lambda K, W, k, eps: solve(K + len(K) * eps * eye(len(K)), k)),
-        "transposed: ΛK was taken for KΛ": _bayes_rule(lambda K, W, k, eps: W @ solve(
-            W @ K @ W @ K + eps * eye(len(K)), W @ K @ k)),
+    "posterior_weights": {
+        "S + εI was inverted: the statement has its square, S² + εI, and S":
+            _posterior(lambda LG, G, S, phi, eps: LG @ solve(S + eps * eye(len(S)), phi)),
+        "Λ was forgotten in front": _posterior(lambda LG, G, S, phi, eps: G @ solve(
+            S @ S + eps * eye(len(S)), S @ phi)),
+        "S was forgotten beside the inverse": _posterior(
+            lambda LG, G, S, phi, eps: LG @ solve(S @ S + eps * eye(len(S)), phi)),
+        "iε was added to S: the statement has i√ε": _posterior(
+            lambda LG, G, S, phi, eps: LG @ solve(S + 1j * eps * eye(len(S)), phi).real),
+        "for \"clipped\" the negative weights were kept": _posterior(
+            _squared_posterior, clip=False),
     },
     "unit_mass": {
         "divided by the sum only: it may be zero or negative": lambda w: w / w.sum(),

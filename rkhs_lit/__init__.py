@@ -21,8 +21,11 @@ rkhs_lit.kernels -- Kernels: inner products of features you need not see
     polynomial_features, reduce_tiles, squared_distances, substrings, words
 
 rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functions
-    Features, RKHSFunction, as_function, decompose, inner, interpolate,
-    kernel_from_basis, norm, paired, power_function, project
+    Features, RKHSFunction, as_function, inner, kernel_from_basis, norm,
+    norm_and_error, paired
+
+rkhs_lit.interpolation -- Interpolation: the shortest function through the data
+    decompose, interpolate, power_function, project
 
 rkhs_lit.mercer -- Mercer: the norm as a spectral penalty
     Eigensystem, FourierKernel, JacobiTheta, eigensystem, fourier_coefficients,
@@ -59,8 +62,10 @@ rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     embedding_inner, is_characteristic, mean_embedding, moved, squared_norm
 
 rkhs_lit.mmd -- MMD: the distance between two distributions
-    PermutationTest, median_heuristic, mmd2_biased, mmd2_unbiased, mmd_test,
-    permutation_pvalue, split_statistics, witness
+    median_heuristic, mmd2_biased, mmd2_unbiased, sample_maps, witness
+
+rkhs_lit.two_samples -- Two samples: a test whose level is exact
+    PermutationTest, mmd_test, permutation_pvalue, split_statistics
 
 rkhs_lit.cross_covariance -- Cross-covariance: one operator for all covariances
     LowRank, RKHSOperator, cross_covariance, hs_inner, hs_norm, is_constant,
@@ -70,10 +75,12 @@ rkhs_lit.coco -- COCO: the two functions that covary most
     ConstrainedCovariance, coco, coco_test
 
 rkhs_lit.hsic -- HSIC: one number for dependence
-    BoundedHSIC, FeatureSelection, GammaTest, Unmixing, balanced_labels,
-    gamma_pvalue, hsic, hsic_biased, hsic_gamma_test, hsic_gaussian,
-    hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased, hsic_unmix,
-    select_features, tile_sums
+    BoundedHSIC, GammaTest, gamma_pvalue, hsic, hsic_biased, hsic_gamma_test,
+    hsic_gaussian, hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased,
+    tile_sums
+
+rkhs_lit.unmixing -- Features and sources: HSIC put to use
+    FeatureSelection, Unmixing, balanced_labels, hsic_unmix, select_features
 
 rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
     ConditionalTest, conditional_covariance, conditional_hsic,
@@ -188,10 +195,7 @@ from rkhs_lit.gaussian_process import (
 )
 from rkhs_lit.hsic import (
     BoundedHSIC,
-    FeatureSelection,
     GammaTest,
-    Unmixing,
-    balanced_labels,
     gamma_pvalue,
     hsic,
     hsic_biased,
@@ -201,9 +205,13 @@ from rkhs_lit.hsic import (
     hsic_null_moments,
     hsic_test,
     hsic_unbiased,
-    hsic_unmix,
-    select_features,
     tile_sums,
+)
+from rkhs_lit.interpolation import (
+    decompose,
+    interpolate,
+    power_function,
+    project,
 )
 from rkhs_lit.kernels import (
     BSpline,
@@ -266,27 +274,21 @@ from rkhs_lit.mercer import (
     spectral_norm,
 )
 from rkhs_lit.mmd import (
-    PermutationTest,
     median_heuristic,
     mmd2_biased,
     mmd2_unbiased,
-    mmd_test,
-    permutation_pvalue,
-    split_statistics,
+    sample_maps,
     witness,
 )
 from rkhs_lit.moore_aronszajn import (
     Features,
     RKHSFunction,
     as_function,
-    decompose,
     inner,
-    interpolate,
     kernel_from_basis,
     norm,
+    norm_and_error,
     paired,
-    power_function,
-    project,
 )
 from rkhs_lit.pca import (
     PrincipalComponents,
@@ -329,6 +331,19 @@ from rkhs_lit.svm import (
     nu_svm,
     pair_steps,
     svm,
+)
+from rkhs_lit.two_samples import (
+    PermutationTest,
+    mmd_test,
+    permutation_pvalue,
+    split_statistics,
+)
+from rkhs_lit.unmixing import (
+    FeatureSelection,
+    Unmixing,
+    balanced_labels,
+    hsic_unmix,
+    select_features,
 )
 
 __version__ = "0.1.0"
@@ -471,6 +486,7 @@ __all__ = [
     "moved",
     "nonnegative",
     "norm",
+    "norm_and_error",
     "normalised",
     "normalised_conditional_hsic",
     "nu_svm",
@@ -503,6 +519,7 @@ __all__ = [
     "ridge_spectrum",
     "riesz_representer",
     "same_columns",
+    "sample_maps",
     "select_features",
     "smoother_matrix",
     "solve_qp",

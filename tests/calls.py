@@ -243,11 +243,13 @@ GOOD = {
     "median_heuristic": dict(X=X, max_points=6, rng=0),
     "mmd2_biased": dict(kernel=k, X=X, Y=T),
     "mmd2_unbiased": dict(kernel=k, X=X, Y=T),
+    "sample_maps": dict(kernel=k, X=X, Y=T),
+    "witness": dict(kernel=k, X=X, Y=T),
+    # two_samples
     "mmd_test": dict(kernel=k, X=X, Y=T, n_permutations=9, rng=0),
     "permutation_pvalue": dict(statistic=2.0, null_distribution=y),
     "split_statistics": dict(K=K - K.mean(0) - K.mean(1)[:, None] + K.mean(),
                              S=np.eye(8)[:, :3]),
-    "witness": dict(kernel=k, X=X, Y=T),
     # cross_covariance
     "LowRank": dict(U=X, V=Y, diagonal=y),
     "RKHSOperator": dict(k=k, X=X, l=l, Y=T, weights=np.ones((8, 3))),
@@ -266,7 +268,6 @@ GOOD = {
     "coco": PAIR,
     "coco_test": dict(**PAIR, n_permutations=9, rng=0),
     # hsic
-    "balanced_labels": dict(y=LABELS),
     "hsic": PAIR,
     "hsic_biased": dict(K=K, L=L),
     "gamma_pvalue": dict(statistic=2.0, mean=1.0, variance=0.5),
@@ -276,9 +277,11 @@ GOOD = {
     "hsic_null_moments": dict(K=K, L=L),
     "hsic_test": dict(**PAIR, n_permutations=9, rng=0),
     "hsic_unbiased": dict(K=K, L=L),
+    "tile_sums": dict(Phi=PHI, Psi=Features(l, Y)),
+    # unmixing
+    "balanced_labels": dict(y=LABELS),
     "hsic_unmix": dict(k=k, X=X, start=np.eye(2), max_steps=50),
     "select_features": dict(**PAIR, n_features=1),
-    "tile_sums": dict(Phi=PHI, Psi=Features(l, Y)),
     # conditional_independence
     "conditional_covariance": dict(**TRIPLE, lam=0.1),
     "conditional_hsic": dict(Kx=K, Ky=L, Kz=M, lam=0.1),
