@@ -70,7 +70,9 @@ def name_folds(app, doctree):
             continue
         code = next(cell.findall(nodes.literal_block)).astext()
         names = re.findall(r"^(?:class|def) (\w+)", code, re.M)
-        if names:
+        if title := re.match(r"# (.+)", code):
+            text = title[1]
+        elif names:
             text = "Code: " + ", ".join(names)
         elif code.startswith(("import ", "from ")):
             text = "Imports"
