@@ -84,11 +84,11 @@ rkhs_lit.coco -- COCO: the two functions that covary most
 
 rkhs_lit.hsic -- HSIC: one number for dependence
     BoundedHSIC, GammaTest, gamma_pvalue, hsic, hsic_biased, hsic_gamma_test,
-    hsic_gaussian, hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased,
-    tile_sums
+    hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased, tile_sums
 
 rkhs_lit.unmixing -- Features and sources: HSIC put to use
-    FeatureSelection, Unmixing, balanced_labels, hsic_unmix, select_features
+    FeatureSelection, Unmixing, balanced_labels, hsic_gaussian, hsic_unmix,
+    select_features
 
 rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
     ConditionalTest, conditional_covariance, conditional_hsic,
@@ -211,7 +211,6 @@ from rkhs_lit.hsic import (
     hsic,
     hsic_biased,
     hsic_gamma_test,
-    hsic_gaussian,
     hsic_low_rank,
     hsic_null_moments,
     hsic_test,
@@ -360,6 +359,7 @@ from rkhs_lit.unmixing import (
     FeatureSelection,
     Unmixing,
     balanced_labels,
+    hsic_gaussian,
     hsic_unmix,
     select_features,
 )

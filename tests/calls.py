@@ -284,7 +284,6 @@ GOOD = {
     "hsic_biased": dict(K=K, L=L),
     "gamma_pvalue": dict(statistic=2.0, mean=1.0, variance=0.5),
     "hsic_gamma_test": PAIR,
-    "hsic_gaussian": dict(k=k, l=l, covariance=[[1.0, 0.5], [0.5, 1.0]], split=1),
     "hsic_low_rank": PAIR,
     "hsic_null_moments": dict(K=K, L=L),
     "hsic_test": dict(**PAIR, n_permutations=9, rng=0),
@@ -292,6 +291,7 @@ GOOD = {
     "tile_sums": dict(Phi=PHI, Psi=Features(l, Y)),
     # unmixing
     "balanced_labels": dict(y=LABELS),
+    "hsic_gaussian": dict(k=k, l=l, covariance=[[1.0, 0.5], [0.5, 1.0]], split=1),
     "hsic_unmix": dict(k=k, X=X, start=np.eye(2), max_steps=50),
     "select_features": dict(**PAIR, n_features=1),
     # conditional_independence
