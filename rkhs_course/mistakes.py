@@ -24,6 +24,12 @@ def _ridge(shift, kernel, X, y, centred=False):
     return r.RKHSFunction(kernel, X, solve(K + shift * eye(n), shifted))
 
 
+def _quadratic(basis, A):
+    """The kernel b(x)' A b(y)."""
+    L = np.linalg.cholesky(A)
+    return r.Mapped(r.Linear(), lambda X: basis(X) @ L)
+
+
 def _wide(kernel):
     """exp(-‖x-y‖²/σ²), where 2σ² is meant."""
     return r.Gaussian(kernel.sigma / np.sqrt(2))
@@ -294,6 +300,20 @@ MISTAKES = {
         "the weights of f were forgotten": lambda f, g: g(f.points).sum(),
         WIDTH: lambda f, g:
             f.weights @ _wide(f.kernel)(f.points, g.points) @ g.weights,
+    },
+    "norm": {
+        "this is the length of the vector of weights: the kernel was forgotten":
+            lambda f: np.linalg.norm(f.weights),
+        "the square root was forgotten: this is ‖f‖²": lambda f: r.norm(f) ** 2,
+        WIDTH: lambda f: np.sqrt(
+            f.weights @ _wide(f.kernel)(f.points) @ f.weights),
+    },
+    "kernel_from_basis": {
+        "the Gram matrix was forgotten: this is b(x)'b(y)":
+            lambda b, G: r.Mapped(r.Linear(), b),
+        "G was multiplied where its system is to be solved":
+            lambda b, G: _quadratic(b, G),
+        "G⁻¹ was taken twice": lambda b, G: _quadratic(b, solve(G @ G, eye(len(G)))),
     },
     "interpolate": {
         "y was taken for the weights: K c = y was not solved":

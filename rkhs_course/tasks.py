@@ -183,6 +183,11 @@ def _project_data(rng):
     return dict(f=function(rng, k, points(rng, 5)), X=points(rng, 4), T=points(rng, 4))
 
 
+def _basis_data(rng):
+    B = rng.normal(size=(5, 3))
+    return dict(G=B.T @ B + np.eye(3), T=points(rng, 5))
+
+
 def _spectral_data(rng):
     n = size(rng)
     return dict(a=rng.normal(size=n), b=rng.normal(size=n),
@@ -343,14 +348,24 @@ TASKS = [
          _inner_data,
          "The first step of the proof of the lemma on the inner product of expansions: "
          "sum over j first, and Σ_i α_i g(x_i) is left."),
-    Task("interpolate", "moore_aronszajn", "interpolate", "thm-interpolant", 4,
+    Task("norm", "moore_aronszajn", "norm", "lem-expansion-definite", 2, "norm(f)",
+         only(_inner_data, "f"),
+         "The lemma ends with ‖f‖ = √⟨f, f⟩, and the inner product of f with itself is "
+         "a sum over the Gram matrix of its own points.", robust=False),
+    Task("kernel_from_basis", "moore_aronszajn", "kernel_from_basis",
+         "thm-basis-kernel", 4,
+         "kernel_from_basis(lambda X: polynomial_features(X, 1), G)(T)", _basis_data,
+         "The proof looks for the representer Σ_j c_j b_j of the value at x and finds "
+         "c = G⁻¹ b(x); its last line has the features L⁻¹ b(x).",
+         "One function that returns an array of values is enough."),
+    Task("interpolate", "interpolation", "interpolate", "thm-interpolant", 4,
          "interpolate(k, X, y)(T)",
          only(sample, "k", "X", "y", "T"),
          "The first line of the proof: s(x_i) = (Kc)_i, so which c gives y?"),
-    Task("project", "moore_aronszajn", "project", "thm-rkhs-projection", 4,
+    Task("project", "interpolation", "project", "thm-rkhs-projection", 4,
          "project(f, X)(T)", _project_data,
          "The displayed line of the proof: 0 = ⟨f - g, k_{x_i}⟩ = f(x_i) - (Kc)_i."),
-    Task("power_function", "moore_aronszajn", "power_function", "thm-power-function", 4,
+    Task("power_function", "interpolation", "power_function", "thm-power-function", 4,
          "power_function(k, X, T)",
          only(sample, "k", "X", "T"),
          "Pythagoras, in the middle of the proof: P(t)² = ‖k_t‖² - ‖P_V k_t‖², and "

@@ -153,12 +153,14 @@ GOOD = {
     "RKHSFunction": dict(kernel=k, points=X, weights=y),
     "RKHSFunction.__call__": dict(T=T),
     "as_function": dict(f=f),
-    "decompose": dict(f=RKHSFunction(k + l, X, y)),
     "inner": dict(f=f, g=f),
-    "interpolate": FIT,
     "kernel_from_basis": dict(basis=table, gram=np.eye(2)),
     "norm": dict(f=f),
+    "norm_and_error": dict(f=f),
     "paired": PAIR,
+    # interpolation
+    "decompose": dict(f=RKHSFunction(k + l, X, y)),
+    "interpolate": FIT,
     "power_function": dict(kernel=k, X=X, T=T),
     "project": dict(f=f, X=T),
     # fourier_series

@@ -9,7 +9,7 @@ from math import factorial, prod
 from types import SimpleNamespace
 
 import numpy as np
-from rkhs_lit import Linear, RKHSFunction, RKHSOperator  # noqa: F401
+from rkhs_lit import Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
 from scipy.optimize import minimize
 
 
@@ -42,6 +42,15 @@ def polynomial_features(X, degree, c=1.0):
 
 def inner(f, g):
     return f.weights @ f.kernel(f.points, g.points) @ g.weights
+
+
+def norm(f):
+    return np.sqrt(f.weights @ f.kernel(f.points) @ f.weights)
+
+
+def kernel_from_basis(basis, gram):
+    L = np.linalg.cholesky(gram)
+    return Mapped(Linear(), lambda X: np.linalg.solve(L, basis(X).T).T)
 
 
 def interpolate(kernel, X, y):
