@@ -354,7 +354,8 @@ TASKS = [
          "a sum over the Gram matrix of its own points.", robust=False),
     Task("kernel_from_basis", "moore_aronszajn", "kernel_from_basis",
          "thm-basis-kernel", 4,
-         "kernel_from_basis(lambda X: polynomial_features(X, 1), G)(T)", _basis_data,
+         "kernel_from_basis(lambda X: np.column_stack([X, X[:, 0]**2]), G)(T)",
+         _basis_data,
          "The proof looks for the representer Σ_j c_j b_j of the value at x and finds "
          "c = G⁻¹ b(x); its last line has the features L⁻¹ b(x).",
          "One function that returns an array of values is enough."),
