@@ -24,9 +24,36 @@ def _ridge(shift, kernel, X, y, centred=False):
     return r.RKHSFunction(kernel, X, solve(K + shift * eye(n), shifted))
 
 
+def _posterior(kernel, X, y, noise, T, sign=-1, more=0.0):
+    C = kernel(T, X)
+    explained = C @ solve(kernel(X) + noise * eye(len(X)), C.T)
+    return None, kernel(T) + sign * explained + more * eye(len(T))
+
+
+def _quadratic(basis, A):
+    """The kernel b(x)' A b(y)."""
+    L = np.linalg.cholesky(A)
+    return r.Mapped(r.Linear(), lambda X: basis(X) @ L)
+
+
 def _wide(kernel):
     """exp(-‖x-y‖²/σ²), where 2σ² is meant."""
     return r.Gaussian(kernel.sigma / np.sqrt(2))
+
+
+def _tiles(visited, whole=False):
+    """Sums over tiles in which the wrong ones of a symmetric matrix are visited."""
+    def reduce_tiles(visit, start, n, m=None):
+        total = start()
+        rows, columns = ([slice(a, min(a + 256, size)) for a in range(0, size, 256)
+                          if not whole or a + 256 <= size] for size in (n, m or n))
+        for u, i in enumerate(rows):
+            for v, j in enumerate(columns):
+                if m or visited(u, v):
+                    visit(total, i, j)
+        return total
+
+    return reduce_tiles
 
 
 def _sums(K, L):
@@ -254,6 +281,12 @@ MISTAKES = {
         "n numbers are n points of the line, not one point with n coordinates":
             lambda X: np.atleast_2d(np.asarray(X)),
     },
+    "reduce_tiles": {
+        "the tiles below the diagonal were visited too": _tiles(lambda u, v: True),
+        "only the tiles on the diagonal were visited": _tiles(lambda u, v: u == v),
+        "the last tiles, which are smaller, were left out": _tiles(
+            lambda u, v: u <= v, whole=True),
+    },
     "riesz_representer": {
         "G was multiplied where its system is to be solved": lambda G, l: G @ l,
         "the values were taken for the coefficients": lambda G, l: l,
@@ -273,6 +306,20 @@ MISTAKES = {
         "the weights of f were forgotten": lambda f, g: g(f.points).sum(),
         WIDTH: lambda f, g:
             f.weights @ _wide(f.kernel)(f.points, g.points) @ g.weights,
+    },
+    "norm": {
+        "this is the length of the vector of weights: the kernel was forgotten":
+            lambda f: np.linalg.norm(f.weights),
+        "the square root was forgotten: this is ‖f‖²": lambda f: r.norm(f) ** 2,
+        WIDTH: lambda f: np.sqrt(
+            f.weights @ _wide(f.kernel)(f.points) @ f.weights),
+    },
+    "kernel_from_basis": {
+        "the Gram matrix was forgotten: this is b(x)'b(y)":
+            lambda b, G: r.Mapped(r.Linear(), b),
+        "G was multiplied where its system is to be solved":
+            lambda b, G: _quadratic(b, G),
+        "G⁻¹ was taken twice": lambda b, G: _quadratic(b, solve(G @ G, eye(len(G)))),
     },
     "interpolate": {
         "y was taken for the weights: K c = y was not solved":
@@ -303,6 +350,22 @@ MISTAKES = {
         "the eigenvalues were forgotten: this is the inner product of L²":
             lambda a, b, lam: a @ b,
         "divided by the root of λ_j": lambda a, b, lam: np.sum(a * b / np.sqrt(lam)),
+    },
+    "integral_operator": {
+        "the weights of the measure were forgotten":
+            lambda k, X, w, f: r.RKHSFunction(k, X, f(X)),
+        "f was forgotten: this is the integral of the kernel alone":
+            lambda k, X, w, f: r.RKHSFunction(k, X, w),
+        "averaged over the points: the weights do that already":
+            lambda k, X, w, f: r.RKHSFunction(k, X, w * f(X) / len(X)),
+    },
+    "spectral_density": {
+        "σ was taken for 1/σ: a wide kernel has low frequencies": lambda k, X:
+            r.spectral_density(r.Gaussian(1 / k.sigma), X),
+        "(2π) in front was forgotten": lambda k, X:
+            r.spectral_density(k, X) * (2 * np.pi) ** (X.shape[1] / 2),
+        "the factor of one dimension was taken": lambda k, X:
+            r.spectral_density(k, X) * (2 * np.pi / k.sigma**2) ** ((X.shape[1] - 1) / 2),
     },
     "rff_variance": {
         "averaged over D copies: the paired features make D/2":
@@ -364,6 +427,16 @@ MISTAKES = {
             lambda k, X, y, lam: y - r.leave_one_out(k, X, y, lam),
         "divided by S_ii, not by 1 - S_ii": lambda k, X, y, lam:
             (y - _ridge(lam, k, X, y)(X)) / np.diag(r.smoother_matrix(k, X, lam)),
+    },
+    "gp_posterior": {
+        "`noise` is a variance, and was squared":
+            lambda k, X, y, noise, T: r.gp_posterior(k, X, y, noise**2, T),
+        "the noise was added to the covariance: that is of new observations":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, more=noise),
+        "this is the covariance of the prior: nothing was subtracted":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=0),
+        "what the data explain was added: it must be subtracted":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=1),
     },
     "centre": {
         "only the rows were centred: H stands on one side only":

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 8e83eefb915f5c5a
+# Cells: 34a86f98a5087c70
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -15,10 +15,10 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 import rkhs_lit.conventions as check
-from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.conditional_embedding import one_point, values_at
 from rkhs_lit.cross_covariance import RKHSOperator
 from rkhs_lit.kernels import Kernel
+from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0b005614ff747209
+# Cells: 6ccc9c5606d2bdcd
 
 # %% [1] COCO: the two functions that covary most
 import math
@@ -14,9 +14,9 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd, svdvals
 
 import rkhs_lit.conventions as check
-from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import cross_covariance, lanczos
 from rkhs_lit.kernels import Kernel
+from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.mean_embedding import embedding_error, moved, squared_norm
 from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import RKHSFunction, as_function, paired

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 14fae47747591d41
+# Cells: ab8b568a70465cd2
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from scipy.linalg import cho_solve
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
-from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import RKHSOperator
 from rkhs_lit.kernels import Kernel, Pairs
+from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
 from rkhs_lit.ridge import ridge_factor, ridge_spectrum

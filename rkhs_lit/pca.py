@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: bc352184bcb6322a
+# Cells: bc9e70ab1e865374
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 import rkhs_lit.conventions as check
-from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.kernels import TILE, Gaussian, Kernel
+from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction, as_function
 
 

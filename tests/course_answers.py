@@ -9,13 +9,22 @@ from math import factorial, prod
 from types import SimpleNamespace
 
 import numpy as np
-from rkhs_lit import Linear, RKHSFunction, RKHSOperator  # noqa: F401
+from rkhs_lit import Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
 from scipy.optimize import minimize
 
 
 def as_points(X, name="X"):
     X = np.asarray(X, dtype=float)
     return X[:, None] if X.ndim == 1 else X
+
+
+def reduce_tiles(visit, start, n, m=None):
+    total, rows = start(), range(0, n, 100)
+    columns = rows if m is None else range(0, m, 100)
+    for u, a in enumerate(rows):
+        for b in columns[u if m is None else 0:]:
+            visit(total, slice(a, min(a + 100, n)), slice(b, min(b + 100, m or n)))
+    return total
 
 
 def riesz_representer(gram, values, *, tol=None):
@@ -35,6 +44,15 @@ def inner(f, g):
     return f.weights @ f.kernel(f.points, g.points) @ g.weights
 
 
+def norm(f):
+    return np.sqrt(f.weights @ f.kernel(f.points) @ f.weights)
+
+
+def kernel_from_basis(basis, gram):
+    L = np.linalg.cholesky(gram)
+    return Mapped(Linear(), lambda X: np.linalg.solve(L, basis(X).T).T)
+
+
 def interpolate(kernel, X, y):
     return RKHSFunction(kernel, X, np.linalg.solve(kernel(X), y))
 
@@ -51,6 +69,16 @@ def power_function(kernel, X, T):
 
 def spectral_inner(a, b, eigenvalues):
     return np.sum(np.array(a) * b / eigenvalues)
+
+
+def integral_operator(kernel, nodes, weights, f):
+    return RKHSFunction(kernel, nodes, weights * f(nodes))
+
+
+def spectral_density(kernel, omega):
+    s = kernel.sigma
+    factor = (s / np.sqrt(2 * np.pi)) ** omega.shape[1]
+    return factor * np.exp(-s**2 * (omega**2).sum(axis=1) / 2)
 
 
 def rff_variance(kernel, X, Y, n_features, *, paired=True):
@@ -94,6 +122,11 @@ def leave_one_out(kernel, X, y, lam):
         K = kernel(X[rest]) + lam * np.eye(len(X) - 1)
         errors.append(y[i] - (kernel(X[[i]], X[rest]) @ np.linalg.solve(K, y[rest]))[0])
     return np.array(errors)
+
+
+def gp_posterior(kernel, X, y, noise, T):
+    G, C = np.linalg.inv(kernel(X) + noise * np.eye(len(X))), kernel(T, X)
+    return C @ G @ y, kernel(T) - C @ G @ C.T
 
 
 def centre(K):
