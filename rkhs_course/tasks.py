@@ -419,6 +419,11 @@ TASKS = [
          "leave_one_out(k, X, y, lam)",
          only(sample, "k", "X", "y", "lam"),
          "The residual of the fit to all points, divided by 1 - S_ii: what is S?"),
+    Task("gp_posterior", "gaussian_process", "gp_posterior", "thm-gp-posterior", 4,
+         "gp_posterior(k, X, y, lam, T)[1]", sample,
+         "The proof names A, B and C of the conditioning lemma. The mean is C B⁻¹ y, "
+         "and the covariance A - C B⁻¹ C'.",
+         "The covariance is compared; the chapter's own cells compare the mean."),
     Task("centre", "pca", "centre", "lem-centre", 2, "centre(K)",
          lambda rng: grams(rng, "K"),
          "The first line of the proof: a centred feature is Σ_s H_is φ(x_s). Insert "
