@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 63429e629023f22e
+# Cells: 9c0efbdedd116027
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -194,7 +194,7 @@ def as_points(X, name: str = "X") -> np.ndarray:
     if not np.isfinite(points).all():
         row = np.flatnonzero(~np.isfinite(points).all(axis=1))[0]
         raise ValueError(f"{name} must be finite, but row {row} is not")
-    return points
+    return points if points.flags.forc else points.copy()
 
 
 def real_array(values, name: str, ndim: int | None = None) -> np.ndarray:

@@ -4,21 +4,18 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 91f1a3f1b658b163
+# Cells: 66dd55454cf72a92
 
 # %% [1] Kernels: inner products of features you need not see
 import math
 import operator
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
-from functools import partial, reduce
-from itertools import combinations_with_replacement, islice, product
-from numbers import Integral, Real
-from threading import Event
+from functools import partial
+from itertools import combinations_with_replacement, product
+from numbers import Real
 
 import numpy as np
 from scipy.linalg import eigh
@@ -27,6 +24,7 @@ from scipy.spatial.distance import cdist
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
+from rkhs_lit.tiles import TILE, reduce_tiles
 
 
 # %% [2] A check that explains itself
@@ -122,9 +120,6 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
 
 
 # %% [5] The type `Kernel`
-TILE = 256
-
-
 def checked(read: Callable, **default):
     """A parameter of a kernel that ``read(value, name)`` makes a number,
     a function or a kernel, or refuses (:prf:ref:`def-numbers`).
@@ -181,25 +176,26 @@ class Kernel:
                 return check.finite(self._gram(X, Y), name)
         K = np.empty((len(X), len(Y)))
 
-        def fill(total, i, j):
+        def fill(_, i, j):
             K[i, j] = self._matrix(X[i], Y[j], name)
             if Y is X:
                 K[j, i] = K[i, j].T
 
-        reduce_tiles(fill, lambda: 0, len(X), None if Y is X else len(Y))
+        reduce_tiles(fill, None, len(X), None if Y is X else len(Y))
         return K
 
     def _dot(self, X, Y, W, name="the kernel"):
         """The product K W, in the same way, without K."""
-        def visit(total, i, j):
-            K = self._matrix(X[i], Y[j], name)
-            total[i] += K @ W[j]
-            if Y is X and i != j:
-                total[j] += K.T @ W[i]
+        add, m = partial(self._add, X, Y, W, name), len(Y)
+        return reduce_tiles(partial(add, Y is X), partial(
+            np.zeros, (len(X), *W.shape[1:])), len(X),
+            None if Y is X else m)
 
-        return reduce_tiles(
-            visit, lambda: np.zeros((len(X), *W.shape[1:])), len(X),
-            None if Y is X else len(Y))
+    def _add(self, X, Y, W, name, symmetric, total, i, j):
+        K = self._matrix(X[i], Y[j], name)
+        total[i] += K @ W[j]
+        if symmetric and i != j:
+            total[j] += K.T @ W[i]
 
     def __add__(self, other):
         return Sum(self, other) if isinstance(other, Kernel) else (
@@ -952,80 +948,6 @@ class BSpline(_ByCoordinate):
 
 
 # %% [28] Gram matrices too large to store
-def reduce_tiles(visit: Callable, start: Callable, n: int,
-                 m: int | None = None):
-    """Sum over the tiles of an n × m matrix (:prf:ref:`prop-tiles`).
-
-    Parameters
-    ----------
-    visit : function of (total, i, j)
-        Adds to the total, in place, what the tile with the rows i and
-        the columns j contributes; i and j are slices.
-    start : function
-        ``start()`` makes an empty total, one for each run of tiles.
-    n, m : int
-        The shape of the matrix. ``m=None`` stands for a symmetric matrix,
-        n × n: there only tiles on and above the diagonal are visited, and
-        for i != j `visit` must add what the tile with the rows j and the
-        columns i, the transposed one, contributes too.
-
-    Returns
-    -------
-    The sum of the totals, the same to the last bit on any number of
-    cores. An error in a tile, or Ctrl-C, ends it as soon as every core
-    has finished the tile at hand.
-
-    Examples
-    --------
-    >>> K = np.ones((600, 600))                    # symmetric
-    >>> def visit(sums, i, j):
-    ...     sums[i] += K[i, j].sum(axis=1)
-    ...     if i != j:
-    ...         sums[j] += K[i, j].sum(axis=0)     # = K[j, i].sum(axis=1)
-    >>> reduce_tiles(visit, lambda: np.zeros(600), 600)[:3]
-    array([600., 600., 600.])
-    """
-    symmetric, shape = m is None, (n, n if m is None else m)
-    check.function(visit, "visit")
-    check.function(start, "start")
-    if not all(isinstance(size, Integral) and 0 < size < 2**31
-               for size in shape):
-        raise ValueError("n and m must be whole numbers of at least 1 and "
-                         f"below 2**31, got {str(shape)[:60]}")
-    rows, columns = ([slice(a, min(a + TILE, size))
-                      for a in range(0, size, TILE)] for size in shape)
-    p, q = len(rows), len(columns)
-    tiles = p * (p + 1) // 2 if symmetric else p * q
-    # A run costs as much as a quarter of a tile, or as its total is large.
-    worth = tiles // (4 + np.size(start()) // TILE**2 * 4)
-    runs = min(max(worth, 4), tiles, 64)
-    ends = [tiles * run // runs for run in range(runs + 1)]
-    stop = Event()
-
-    def work(first, last):
-        total = start()
-        row_by_row = ((i, j) for u, i in enumerate(rows)
-                      for j in columns[u if symmetric else 0:])
-        try:
-            for i, j in islice(row_by_row, first, last):
-                if stop.is_set():
-                    break
-                visit(total, i, j)
-        except BaseException:
-            stop.set()
-            raise
-        return total
-
-    if runs == 1:
-        return work(0, tiles)
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, runs)) as pool:
-        try:
-            return reduce(operator.iadd, pool.map(work, ends, ends[1:]))
-        finally:
-            stop.set()                   # also if Ctrl-C ends the waiting
-
-
-# %% [29] Products with a Gram matrix
 def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """The product K(X, Y) W, a tile at a time (:prf:ref:`prop-tiles`).
 
@@ -1044,7 +966,7 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     return kernel._dot(X, Y, W)
 
 
-# %% [30] The sigmoid "kernel"
+# %% [29] The sigmoid "kernel"
 @dataclass(frozen=True)
 class Sigmoid(_OfProduct):
     """tanh(a ⟨x, y⟩ + c): *not* positive definite for any a > 0

@@ -12,6 +12,7 @@ function unfold() {
   document.head.append(Object.assign(document.createElement("style"), { textContent: "* { transition: none !important; }" }));
   document.documentElement.classList.remove("lazy");
   for (const fold of document.querySelectorAll(".bd-article details")) fold.open = true;
+  for (const mark of document.querySelectorAll("label.docstring input")) mark.checked = true;
   for (const box of document.querySelectorAll(".toggle-hidden")) box.classList.remove("toggle-hidden");
 }
 

@@ -69,6 +69,11 @@ def start():
     return np.zeros(1)
 
 
+def start_at(item):
+    """A total with one item."""
+    return np.zeros(1) + item
+
+
 PAIR = dict(k=k, l=l, X=X, Y=Y)
 FIT = dict(kernel=k, X=X, y=y)
 TRIPLE = dict(kx=k, ky=l, kz=k, X=X, Y=Y, Z=Z)
@@ -97,6 +102,10 @@ GOOD = {
     "vector": dict(values=y, name="values", n=8),
     "whole": dict(value=3, name="value"),
     "width": dict(value=1.0, name="value"),
+    # tiles
+    "parallel": dict(executor=None, progress=False),
+    "reduce_runs": dict(work=start_at, items=[1.0, 2.0]),
+    "reduce_tiles": dict(visit=visit, start=start, n=3, m=4),
     # riesz
     "gram_solve": dict(gram=K, values=y),
     "riesz_representer": dict(gram=K, values=y),
@@ -131,7 +140,6 @@ GOOD = {
     "lag_vectors": dict(signal=SIGNAL, memory=3),
     "normalised": dict(kernel=Linear() + 1.0 * k),
     "polynomial_features": dict(X=X, degree=2),
-    "reduce_tiles": dict(visit=visit, start=start, n=3, m=4),
     "squared_distances": dict(X=X, Y=T),
     "substrings": dict(p=2),
     "substrings.__call__": dict(text="banana"),
@@ -145,40 +153,46 @@ GOOD = {
     "RKHSFunction": dict(kernel=k, points=X, weights=y),
     "RKHSFunction.__call__": dict(T=T),
     "as_function": dict(f=f),
-    "decompose": dict(f=RKHSFunction(k + l, X, y)),
     "inner": dict(f=f, g=f),
-    "interpolate": FIT,
     "kernel_from_basis": dict(basis=table, gram=np.eye(2)),
     "norm": dict(f=f),
+    "norm_and_error": dict(f=f),
     "paired": PAIR,
+    # interpolation
+    "decompose": dict(f=RKHSFunction(k + l, X, y)),
+    "interpolate": FIT,
     "power_function": dict(kernel=k, X=X, T=T),
     "project": dict(f=f, X=T),
-    # mercer
-    "Eigensystem.coefficients": dict(f=one),
-    "Eigensystem.features": dict(T=T),
+    # fourier_series
     "FourierKernel": dict(coefficients=[1.0, 0.5]),
     "FourierKernel:series": dict(coefficients=halves, degree=3),
     "FourierKernel.spectrum": dict(degree=2),
     "JacobiTheta": dict(sigma=1.0),
     "JacobiTheta.spectrum": dict(degree=2),
-    "eigensystem": dict(kernel=k, nodes=X, weights=w, n_components=2),
+    "as_line": dict(X=X[:, 0]),
     "fourier_coefficients": dict(f=np.cos, degree=2, n_points=8),
+    "spectral_inner": dict(a=[1.0, 1.0], b=[3.0, 1.0], eigenvalues=[1.0, 0.5]),
+    "spectral_norm": dict(a=[1.0, 1.0], eigenvalues=[1.0, 0.5]),
+    "waves": dict(T=T[:, 0], l=[0.0, 1.0, -1.0, 2.0]),
+    # mercer
+    "Eigensystem.coefficients": dict(f=one),
+    "Eigensystem.features": dict(T=T),
+    "eigensystem": dict(kernel=k, nodes=X, weights=w, n_components=2),
     "fourier_eigensystem": dict(kernel=rkhs_lit.JacobiTheta(1.0), degree=2),
     "hermite_eigensystem": dict(sigma=1.0, width=1.0, n_components=2),
     "integral_operator": dict(kernel=k, nodes=X, weights=w, f=one),
-    "spectral_inner": dict(a=[1.0, 1.0], b=[3.0, 1.0], eigenvalues=[1.0, 0.5]),
-    "spectral_norm": dict(a=[1.0, 1.0], eigenvalues=[1.0, 0.5]),
     # bochner
+    "Matern": dict(nu=1.5, sigma=1.0),
+    "spectral_density": dict(kernel=k, omega=X),
+    "spectral_sample": dict(kernel=k, n=4, dim=2, rng=0),
+    # low_rank
     "FourierFeatures": dict(frequencies=X, phases=y, n_features=16),
     "FourierFeatures.__call__": dict(X=T),
-    "Matern": dict(nu=1.5, sigma=1.0),
     "NystromFeatures.__call__": dict(X=T),
     "nystrom_features": dict(kernel=k, landmarks=X),
     "pivoted_cholesky": dict(kernel=k, X=X),
     "random_fourier_features": dict(kernel=k, n_features=4, dim=2, rng=0),
     "rff_variance": dict(kernel=k, X=X, Y=T, n_features=4),
-    "spectral_density": dict(kernel=k, omega=X),
-    "spectral_sample": dict(kernel=k, n=4, dim=2, rng=0),
     # representer
     "Loss": dict(name="huber", parameter=1.0),
     "Loss.__call__": dict(y=y, z=w),
@@ -245,11 +259,13 @@ GOOD = {
     "median_heuristic": dict(X=X, max_points=6, rng=0),
     "mmd2_biased": dict(kernel=k, X=X, Y=T),
     "mmd2_unbiased": dict(kernel=k, X=X, Y=T),
+    "sample_maps": dict(kernel=k, X=X, Y=T),
+    "witness": dict(kernel=k, X=X, Y=T),
+    # two_samples
     "mmd_test": dict(kernel=k, X=X, Y=T, n_permutations=9, rng=0),
     "permutation_pvalue": dict(statistic=2.0, null_distribution=y),
     "split_statistics": dict(K=K - K.mean(0) - K.mean(1)[:, None] + K.mean(),
                              S=np.eye(8)[:, :3]),
-    "witness": dict(kernel=k, X=X, Y=T),
     # cross_covariance
     "LowRank": dict(U=X, V=Y, diagonal=y),
     "RKHSOperator": dict(k=k, X=X, l=l, Y=T, weights=np.ones((8, 3))),
@@ -268,19 +284,20 @@ GOOD = {
     "coco": PAIR,
     "coco_test": dict(**PAIR, n_permutations=9, rng=0),
     # hsic
-    "balanced_labels": dict(y=LABELS),
     "hsic": PAIR,
     "hsic_biased": dict(K=K, L=L),
     "gamma_pvalue": dict(statistic=2.0, mean=1.0, variance=0.5),
     "hsic_gamma_test": PAIR,
-    "hsic_gaussian": dict(k=k, l=l, covariance=[[1.0, 0.5], [0.5, 1.0]], split=1),
     "hsic_low_rank": PAIR,
     "hsic_null_moments": dict(K=K, L=L),
     "hsic_test": dict(**PAIR, n_permutations=9, rng=0),
     "hsic_unbiased": dict(K=K, L=L),
+    "tile_sums": dict(Phi=PHI, Psi=Features(l, Y)),
+    # unmixing
+    "balanced_labels": dict(y=LABELS),
+    "hsic_gaussian": dict(k=k, l=l, covariance=[[1.0, 0.5], [0.5, 1.0]], split=1),
     "hsic_unmix": dict(k=k, X=X, start=np.eye(2), max_steps=50),
     "select_features": dict(**PAIR, n_features=1),
-    "tile_sums": dict(Phi=PHI, Psi=Features(l, Y)),
     # conditional_independence
     "conditional_covariance": dict(**TRIPLE, lam=0.1),
     "conditional_hsic": dict(Kx=K, Ky=L, Kz=M, lam=0.1),

@@ -574,8 +574,8 @@ def test_the_books_own_cells_get_full_points(notebooks):
         if "nbgrader" in cell.metadata and cell.metadata["nbgrader"]["solution"]:
             cell.source = sources[cell.id]
     rows = grade.grade_text("book", nbformat.writes(found))
-    assert [row.points for row in rows] == [3, 4, 4, 4], rows
-    assert [row.robust for row in rows] == [None, True, True, True]
+    assert [row.points for row in rows] == [3, 2, 4], rows
+    assert [row.robust for row in rows] == [None, None, True]
 
 
 def test_the_table_holds_no_formula_for_a_spreadsheet():

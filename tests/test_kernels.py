@@ -3,8 +3,6 @@
 import math
 import pickle
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -65,7 +63,6 @@ from rkhs_lit import (
     norm,
     normalised,
     polynomial_features,
-    reduce_tiles,
     squared_distances,
     substrings,
     words,
@@ -254,19 +251,6 @@ def test_rows_of_rounding_errors_are_not_magnified():
 # -- tiles ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n, m", [(1, 1), (256, 257), (700, 300), (513, None)])
-def test_every_entry_is_visited_exactly_once(n, m):
-    """prop-tiles: the tiles partition the matrix."""
-    def visit(total, i, j):
-        total[i, j] += 1
-        if m is None and i != j:
-            total[j, i] += 1
-
-    shape = (n, n if m is None else m)
-    assert np.array_equal(reduce_tiles(visit, lambda: np.zeros(shape), n, m),
-                          np.ones(shape))
-
-
 @pytest.mark.parametrize("k", KERNELS[:4] + KERNELS[11:15], ids=repr)
 def test_large_gram_matrices_agree_with_their_blocks(k):
     """prop-tiles: the matrix filled in tiles is the matrix."""
@@ -287,30 +271,6 @@ def test_gram_dot_is_the_matrix_product(shape):
     assert np.allclose(gram_dot(k, X, Y, W), k(X, Y) @ W, rtol=1e-10, atol=1e-12)
     V = np.random.default_rng(3).normal(size=(700, *shape[1:]))
     assert np.allclose(gram_dot(k, X, None, V), k(X) @ V, rtol=1e-10, atol=1e-12)
-
-
-def test_symmetric_tiles_compute_half_of_the_matrix():
-    """prop-tiles: equation eq-tiles."""
-    seen = []
-    reduce_tiles(lambda total, i, j: seen.append((i.start, j.start)), lambda: 0, 1024)
-    assert sorted(seen) == [(i, j) for i in range(0, 1024, 256)
-                            for j in range(i, 1024, 256)]
-
-
-@pytest.mark.parametrize("n, m", [(1500, None), (300, 4000), (4000, 300)])
-def test_sums_over_tiles_do_not_depend_on_the_number_of_cores(monkeypatch, n, m):
-    """prop-tiles: to the last bit, in any order in which cores finish."""
-    values = np.random.default_rng(0).normal(size=(n, m or n))
-
-    def visit(total, i, j):
-        time.sleep((i.start * 7 + j.start * 3) % 5 * 1e-4)
-        total[0] += values[i, j].sum()
-
-    sums = []
-    for cores in (1, 2, 7, None):
-        monkeypatch.setattr(module.os, "cpu_count", lambda: cores)
-        sums.append(reduce_tiles(visit, lambda: np.zeros(1), n, m)[0])
-    assert len(set(sums)) == 1
 
 
 def test_a_failure_in_a_tile_reaches_the_caller():
@@ -1038,10 +998,6 @@ BAD_CALLS = [
     ("K", lambda: is_positive_definite(np.ones((2, 3)))),
     ("K", lambda: is_positive_definite([[np.nan]])),
     ("tol", lambda: is_positive_definite(np.eye(2), tol=-1.0)),
-    ("n", lambda: reduce_tiles(print, int, 0)),
-    ("m", lambda: reduce_tiles(print, int, 3, 1.5)),
-    ("visit", lambda: reduce_tiles(None, int, 3)),
-    ("start", lambda: reduce_tiles(print, 0, 3)),
     ("document", lambda: words(3)),
     ("p", lambda: substrings(0)),
     ("p", lambda: substrings("2")),
@@ -1263,55 +1219,6 @@ def test_a_taylor_kernel_is_fixed_and_equal_to_its_like():
     assert Taylor([1.0], np.float32(np.inf)) == Taylor([1])
     with pytest.raises(ValueError, match="^radius must be a positive number"):
         Taylor([1.0], 10**400)
-
-
-SLOW = """
-import os, time
-from rkhs_lit import reduce_tiles
-
-def visit(total, i, j):
-    os.write(1, b"tile\\n")
-    time.sleep(0.2)
-
-reduce_tiles(visit, lambda: 0, 256 * 60, 256 * 60)
-"""
-
-
-def test_an_interrupt_takes_effect_within_a_tile():
-    """prop-tiles: 3600 tiles of 0.2 s take minutes, Ctrl-C ends them."""
-    with subprocess.Popen(
-        [sys.executable, "-c", SLOW],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        for _ in range(3):
-            assert process.stdout.readline() == "tile\n"
-        begin = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        try:
-            _, errors = process.communicate(timeout=8)
-        finally:
-            process.kill()
-    # With 64 cores the tiles would still take 11 s; one takes 0.2 s.
-    assert time.monotonic() - begin < 9
-    assert "KeyboardInterrupt" in errors and process.returncode != 0
-
-
-def test_an_error_in_one_tile_ends_the_others(monkeypatch):
-    """prop-tiles: at most the tile at hand is finished."""
-    monkeypatch.setattr(module.os, "cpu_count", lambda: 4)
-    visited = []
-
-    def visit(total, i, j):
-        visited.append((i, j))
-        if i.start == 0 and j.start == 256:        # the first of worker 1
-            raise ZeroDivisionError
-        time.sleep(0.02)
-
-    with pytest.raises(ZeroDivisionError):
-        reduce_tiles(visit, lambda: 0, 256 * 20, 256 * 20)
-    assert len(visited) < 40                       # of 400
 
 
 def test_a_parameter_is_read_by_its_check():

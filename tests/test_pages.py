@@ -88,6 +88,21 @@ def test_a_full_stop_stays_with_its_formula():
     assert line.astext() == "a, x, y"
 
 
+def test_of_a_docstring_the_first_paragraph_shows():
+    lines = ['<span class="sd">"""First</span>', '<span class="sd">    words.</span>', "",
+             '<span class="sd">    More.</span>', '<span class="sd">    """</span>']
+    code = '<div class="cell tag_export"><pre>def f(): {}\n</pre></div>'
+    context = {"body": code.format("\n".join(lines))}
+    literate.fold_docstrings(None, "", "", context, None)
+    shown, mark, rest = re.split(r"(<label.*</label>)", context["body"])
+    assert "words." in shown and "More." not in shown and "checkbox" in mark
+    assert rest.count("<span") == rest.count("</span>") and "More." in rest
+    assert re.sub("<.*?>", "", shown + rest) == re.sub("<.*?>", "", code.format("\n".join(lines)))
+    short = {"body": code.format('<span class="sd">"""One line."""</span>')}
+    literate.fold_docstrings(None, "", "", same := dict(short), None)
+    assert same == short
+
+
 @pytest.mark.parametrize("dpi", [110, 220])
 def test_a_picture_knows_its_size_however_sharp_it_is(dpi):
     file, figure = io.BytesIO(), Figure(figsize=(6.5, 1))
@@ -180,7 +195,7 @@ def test_search_wants_all_words_and_puts_chapters_first():
 
 
 def test_the_map_follows_the_imports():
-    assert maps.imports("hsic") >= {"conventions", "mmd", "bochner"}
+    assert maps.imports("hsic") >= {"conventions", "two_samples", "low_rank"}
     assert maps.direct("hsic") < maps.imports("hsic")
     assert all(maps.parts()[a] <= maps.parts()[b] for b in chapters() for a in maps.imports(b))
 

@@ -9,6 +9,8 @@
   identity of its own: sphinx-proof gives every proof the same one.
 * Under each statement stand its code, its tests and the proofs that use it.
 * The bar of a folded cell says what is inside.
+* Of a docstring in an exported cell the first paragraph shows, the rest
+  unfolds: the page is about the code, and the API has the whole.
 * A full stop after a formula stays on the formula's line.
 * A picture is as large as its resolution says, in a box that scrolls on a phone.
 * The bibliography has no numbers.
@@ -68,7 +70,9 @@ def name_folds(app, doctree):
             continue
         code = next(cell.findall(nodes.literal_block)).astext()
         names = re.findall(r"^(?:class|def) (\w+)", code, re.M)
-        if names:
+        if code.startswith("# ") and "tag_export" not in cell["classes"]:
+            text = "Code: " + code[2:].partition("\n")[0]
+        elif names:
             text = "Code: " + ", ".join(names)
         elif code.startswith(("import ", "from ")):
             text = "Imports"
@@ -156,6 +160,25 @@ def size_pictures(app, doctree):
             box = nodes.container(classes=["picture-box"])
             image.replace_self(box)
             box += image
+
+
+def fold_docstrings(app, pagename, templatename, context, doctree):
+    """What follows the first paragraph of a docstring waits behind a mark."""
+    before, *cells = context.get("body", "").split('<div class="cell tag_export')
+    for i, cell in enumerate(cells):
+        code, end, after = cell.partition("</pre>")
+        cells[i] = re.sub(r'<span class="sd">""".*?"""</span>', fold, code, flags=re.S) + end + after
+    if cells:
+        context["body"] = '<div class="cell tag_export'.join([before, *cells])
+
+
+def fold(docstring):
+    first, blank, rest = docstring[0].partition("\n\n")
+    if not blank:
+        return first
+    rest, quotes = rest[: -len('"""</span>')], '<span class="sd">"""</span>'
+    mark = '<label class="docstring"><input type="checkbox" aria-label="rest of the docstring"></label>'
+    return f'{first}{mark}<span class="docstring">\n\n{rest}</span></span>{quotes}'
 
 
 def mend_roles(app, pagename, templatename, context, doctree):
@@ -331,6 +354,7 @@ def setup(app):
     app.connect("doctree-read", keep_stops)
     app.connect("doctree-read", size_pictures)
     app.connect("html-page-context", mend_roles)
+    app.connect("html-page-context", fold_docstrings)
     app.connect("build-finished", mend_search)
     app.connect("doctree-resolved", list_statements)
     app.connect("doctree-resolved", drop_numbers)
