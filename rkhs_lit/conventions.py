@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ef98ebbf25853b62
+# Cells: 04ce25363bbb527e
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -133,8 +133,7 @@ def plain_array(values, name: str) -> np.ndarray:
     """An array that is not masked, sparse or ragged; real numbers of
     Python's own types become floats (:prf:ref:`def-points`)."""
     if hasattr(values, "toarray"):
-        raise ValueError(f"{name} must be a dense array: "
-                         f"write {name}.toarray()")
+        raise ValueError(f"{name} must be dense: write {name}.toarray()")
     if _masked(values):
         raise ValueError(f"{name} must not have masked entries")
     try:
