@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/kernels.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a10fb7fefec97943
+# Cells: 4124fa010ad77dda
 
 # %% [1] Kernels on $\R^d$, and features one can list
 import math
@@ -196,12 +196,18 @@ def _squares(X, Y):
         D = (np.hstack([X, np.ones((n, 1))])
              @ np.vstack([np.ones(m), -Y.T]))
         return np.square(D, out=D)
-    if d >= 8:                                # ‖a‖² - 2⟨a, b⟩ + ‖b‖²
-        A, B = X - Y.mean(axis=0), Y - Y.mean(axis=0)
-        a, b = (np.einsum("ij,ij->i", M, M) for M in (A, B))
-        D = _product(np.column_stack([A, a, np.ones(n)]),
-                     np.vstack([-2 * B.T, np.ones(m), b]))
-        i, j = np.nonzero(~(D >= 1e-3 * (a.max() + b.max())))
+    if d >= 8:                    # ‖a‖² - 2⟨a, b⟩ + ‖b‖², as a product
+        A, B, c = np.ones((n, d + 2)), np.ones((d + 2, m)), Y.mean(axis=0)
+        np.subtract(X, c, out=A[:, :d])
+        np.subtract(Y.T, c[:, None], out=B[:d])
+        A[:, d] = np.einsum("ij,ij->i", A[:, :d], A[:, :d])
+        B[-1] = np.einsum("ij,ij->j", B[:d], B[:d])
+        near = 1e-3 * (A[:, d].max() + B[-1].max())
+        B[:d] *= -2
+        D = _product(A, B)
+        if D.min() >= near:
+            return D
+        i, j = np.nonzero(~(D >= near))
         if len(i) <= n + m:             # cancelled: the differences instead
             D[i, j] = np.sum((X[i] - Y[j]) ** 2, axis=1)
             return D
