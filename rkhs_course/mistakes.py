@@ -292,6 +292,13 @@ MISTAKES = {
         "the values were taken for the coefficients": lambda G, l: l,
         "only the diagonal of G was used": lambda G, l: l / np.diag(G),
     },
+    "normalised": {
+        "the root of k(x, x) was forgotten":
+            lambda k: r.Conjugated(k, lambda X: 1 / k.diag(X)),
+        "k(x, x) was multiplied where it divides":
+            lambda k: r.Conjugated(k, lambda X: np.sqrt(k.diag(X))),
+        "nothing was divided": lambda k: k,
+    },
     "polynomial_features": {
         "the multinomial coefficients were forgotten": _features("none"),
         "the multinomial coefficients stand without their root": _features("square"),

@@ -167,6 +167,11 @@ def _riesz_data(rng):
     return dict(G=B.T @ B + np.eye(4), l=rng.normal(size=4))
 
 
+def _cosine_data(rng):
+    return dict(k=Make("Polynomial", 2, float(rng.uniform(0.5, 2.0))),
+                X=points(rng, 5), Y=points(rng, 4))
+
+
 def _monomials_data(rng):
     return dict(X=points(rng, 5), Y=points(rng, 4), m=int(rng.integers(2, 5)),
                 c=float(rng.uniform(0.5, 2.0)))
@@ -338,6 +343,10 @@ TASKS = [
     Task("riesz_representer", "riesz", "riesz_representer", "thm-riesz-gram", 3,
          "riesz_representer(G, l)", _riesz_data,
          "Part 1 of the proof ends with l_i = Σ_j G_ij c_j: solve that for c."),
+    Task("normalised", "rules", "normalised", "lem-conjugation", 2,
+         "normalised(k)(X, Y)", _cosine_data,
+         "The sentence after the proof: which f gives the features f(x) φ(x) norm one? "
+         "Conjugated multiplies by it."),
     Task("polynomial_features", "kernels", "polynomial_features", "thm-monomials", 4,
          "polynomial_features(X, m, c) @ polynomial_features(Y, m, c).T",
          _monomials_data,
