@@ -292,6 +292,13 @@ MISTAKES = {
         "the values were taken for the coefficients": lambda G, l: l,
         "only the diagonal of G was used": lambda G, l: l / np.diag(G),
     },
+    "normalised": {
+        "the root of k(x, x) was forgotten":
+            lambda k: r.Conjugated(k, lambda X: 1 / k.diag(X)),
+        "k(x, x) was multiplied where it divides":
+            lambda k: r.Conjugated(k, lambda X: np.sqrt(k.diag(X))),
+        "nothing was divided": lambda k: k,
+    },
     "polynomial_features": {
         "the multinomial coefficients were forgotten": _features("none"),
         "the multinomial coefficients stand without their root": _features("square"),
@@ -447,6 +454,12 @@ MISTAKES = {
             lambda K: K - K.mean(),
         "the mean of all entries was not added again": lambda K:
             K - K.mean(axis=0) - K.mean(axis=1, keepdims=True),
+    },
+    "conjugate": {
+        "F was added, not subtracted": lambda S, F, G: np.max(G @ S.T + F, axis=1),
+        "a minimum in place of the maximum": lambda S, F, G: np.min(G @ S.T - F, axis=1),
+        "the sign is wrong: this is the height of the line, -F*":
+            lambda S, F, G: np.min(F - G @ S.T, axis=1),
     },
     "solve_qp": {
         "the equations were forgotten": _qp(constrained=False),
