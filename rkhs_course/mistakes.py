@@ -24,7 +24,7 @@ def _ridge(shift, kernel, X, y, centred=False):
     return r.RKHSFunction(kernel, X, solve(K + shift * eye(n), shifted))
 
 
-def _posterior(kernel, X, y, noise, T, sign=-1, more=0.0):
+def _gp(kernel, X, y, noise, T, sign=-1, more=0.0):
     C = kernel(T, X)
     explained = C @ solve(kernel(X) + noise * eye(len(X)), C.T)
     return None, kernel(T) + sign * explained + more * eye(len(T))
@@ -439,11 +439,11 @@ MISTAKES = {
         "`noise` is a variance, and was squared":
             lambda k, X, y, noise, T: r.gp_posterior(k, X, y, noise**2, T),
         "the noise was added to the covariance: that is of new observations":
-            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, more=noise),
+            lambda k, X, y, noise, T: _gp(k, X, y, noise, T, more=noise),
         "this is the covariance of the prior: nothing was subtracted":
-            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=0),
+            lambda k, X, y, noise, T: _gp(k, X, y, noise, T, sign=0),
         "what the data explain was added: it must be subtracted":
-            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=1),
+            lambda k, X, y, noise, T: _gp(k, X, y, noise, T, sign=1),
     },
     "centre": {
         "only the rows were centred: H stands on one side only":
