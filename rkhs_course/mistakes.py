@@ -24,9 +24,36 @@ def _ridge(shift, kernel, X, y, centred=False):
     return r.RKHSFunction(kernel, X, solve(K + shift * eye(n), shifted))
 
 
+def _posterior(kernel, X, y, noise, T, sign=-1, more=0.0):
+    C = kernel(T, X)
+    explained = C @ solve(kernel(X) + noise * eye(len(X)), C.T)
+    return None, kernel(T) + sign * explained + more * eye(len(T))
+
+
+def _quadratic(basis, A):
+    """The kernel b(x)' A b(y)."""
+    L = np.linalg.cholesky(A)
+    return r.Mapped(r.Linear(), lambda X: basis(X) @ L)
+
+
 def _wide(kernel):
     """exp(-‖x-y‖²/σ²), where 2σ² is meant."""
     return r.Gaussian(kernel.sigma / np.sqrt(2))
+
+
+def _tiles(visited, whole=False):
+    """Sums over tiles in which the wrong ones of a symmetric matrix are visited."""
+    def reduce_tiles(visit, start, n, m=None):
+        total = start()
+        rows, columns = ([slice(a, min(a + 256, size)) for a in range(0, size, 256)
+                          if not whole or a + 256 <= size] for size in (n, m or n))
+        for u, i in enumerate(rows):
+            for v, j in enumerate(columns):
+                if m or visited(u, v):
+                    visit(total, i, j)
+        return total
+
+    return reduce_tiles
 
 
 def _sums(K, L):
@@ -254,10 +281,23 @@ MISTAKES = {
         "n numbers are n points of the line, not one point with n coordinates":
             lambda X: np.atleast_2d(np.asarray(X)),
     },
+    "reduce_tiles": {
+        "the tiles below the diagonal were visited too": _tiles(lambda u, v: True),
+        "only the tiles on the diagonal were visited": _tiles(lambda u, v: u == v),
+        "the last tiles, which are smaller, were left out": _tiles(
+            lambda u, v: u <= v, whole=True),
+    },
     "riesz_representer": {
         "G was multiplied where its system is to be solved": lambda G, l: G @ l,
         "the values were taken for the coefficients": lambda G, l: l,
         "only the diagonal of G was used": lambda G, l: l / np.diag(G),
+    },
+    "normalised": {
+        "the root of k(x, x) was forgotten":
+            lambda k: r.Conjugated(k, lambda X: 1 / k.diag(X)),
+        "k(x, x) was multiplied where it divides":
+            lambda k: r.Conjugated(k, lambda X: np.sqrt(k.diag(X))),
+        "nothing was divided": lambda k: k,
     },
     "polynomial_features": {
         "the multinomial coefficients were forgotten": _features("none"),
@@ -273,6 +313,20 @@ MISTAKES = {
         "the weights of f were forgotten": lambda f, g: g(f.points).sum(),
         WIDTH: lambda f, g:
             f.weights @ _wide(f.kernel)(f.points, g.points) @ g.weights,
+    },
+    "norm": {
+        "this is the length of the vector of weights: the kernel was forgotten":
+            lambda f: np.linalg.norm(f.weights),
+        "the square root was forgotten: this is ‖f‖²": lambda f: r.norm(f) ** 2,
+        WIDTH: lambda f: np.sqrt(
+            f.weights @ _wide(f.kernel)(f.points) @ f.weights),
+    },
+    "kernel_from_basis": {
+        "the Gram matrix was forgotten: this is b(x)'b(y)":
+            lambda b, G: r.Mapped(r.Linear(), b),
+        "G was multiplied where its system is to be solved":
+            lambda b, G: _quadratic(b, G),
+        "G⁻¹ was taken twice": lambda b, G: _quadratic(b, solve(G @ G, eye(len(G)))),
     },
     "interpolate": {
         "y was taken for the weights: K c = y was not solved":
@@ -381,6 +435,16 @@ MISTAKES = {
         "divided by S_ii, not by 1 - S_ii": lambda k, X, y, lam:
             (y - _ridge(lam, k, X, y)(X)) / np.diag(r.smoother_matrix(k, X, lam)),
     },
+    "gp_posterior": {
+        "`noise` is a variance, and was squared":
+            lambda k, X, y, noise, T: r.gp_posterior(k, X, y, noise**2, T),
+        "the noise was added to the covariance: that is of new observations":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, more=noise),
+        "this is the covariance of the prior: nothing was subtracted":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=0),
+        "what the data explain was added: it must be subtracted":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=1),
+    },
     "centre": {
         "only the rows were centred: H stands on one side only":
             lambda K: K - K.mean(axis=1, keepdims=True),
@@ -390,6 +454,12 @@ MISTAKES = {
             lambda K: K - K.mean(),
         "the mean of all entries was not added again": lambda K:
             K - K.mean(axis=0) - K.mean(axis=1, keepdims=True),
+    },
+    "conjugate": {
+        "F was added, not subtracted": lambda S, F, G: np.max(G @ S.T + F, axis=1),
+        "a minimum in place of the maximum": lambda S, F, G: np.min(G @ S.T - F, axis=1),
+        "the sign is wrong: this is the height of the line, -F*":
+            lambda S, F, G: np.min(F - G @ S.T, axis=1),
     },
     "solve_qp": {
         "the equations were forgotten": _qp(constrained=False),

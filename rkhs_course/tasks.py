@@ -157,9 +157,19 @@ def _points_data(rng):
     return dict(X=rng.normal(size=n), Z=rng.normal(size=(n, 2)))
 
 
+def _tiles_data(rng):
+    n, m = (int(size) for size in rng.integers(300, 700, 2))
+    return dict(x=rng.uniform(size=n), y=rng.uniform(size=m))
+
+
 def _riesz_data(rng):
     B = rng.normal(size=(size(rng), 4))
     return dict(G=B.T @ B + np.eye(4), l=rng.normal(size=4))
+
+
+def _cosine_data(rng):
+    return dict(k=Make("Polynomial", 2, float(rng.uniform(0.5, 2.0))),
+                X=points(rng, 5), Y=points(rng, 4))
 
 
 def _monomials_data(rng):
@@ -176,6 +186,11 @@ def _inner_data(rng):
 def _project_data(rng):
     k = gaussian(rng)
     return dict(f=function(rng, k, points(rng, 5)), X=points(rng, 4), T=points(rng, 4))
+
+
+def _basis_data(rng):
+    B = rng.normal(size=(5, 3))
+    return dict(G=B.T @ B + np.eye(3), T=points(rng, 5))
 
 
 def _spectral_data(rng):
@@ -317,9 +332,21 @@ TASKS = [
          " *as_points(Z).ravel()]", _points_data,
          "The definition says what n numbers are: n points of the line, so n rows "
          "with one column."),
+    Task("reduce_tiles", "tiles", "reduce_tiles", "prop-tiles", 3,
+         "[sum(reduce_tiles(lambda t, i, j: t.append(x[i].sum() * x[j].sum()"
+         " * (1 + (i != j))), list, len(x))), sum(reduce_tiles(lambda t, i, j:"
+         " t.append(x[i].sum() * y[j].sum()), list, len(x), len(y)))]", _tiles_data,
+         "The equation of the proposition: without m only the tiles with u <= v are "
+         "visited. The last tile of a row may be smaller.",
+         "One thread will do, and any size of tiles; the chapter's own cells also want "
+         "the order of the runs.", robust=False),
     Task("riesz_representer", "riesz", "riesz_representer", "thm-riesz-gram", 3,
          "riesz_representer(G, l)", _riesz_data,
          "Part 1 of the proof ends with l_i = Σ_j G_ij c_j: solve that for c."),
+    Task("normalised", "rules", "normalised", "lem-conjugation", 2,
+         "normalised(k)(X, Y)", _cosine_data,
+         "The sentence after the proof: which f gives the features f(x) φ(x) norm one? "
+         "Conjugated multiplies by it."),
     Task("polynomial_features", "kernels", "polynomial_features", "thm-monomials", 4,
          "polynomial_features(X, m, c) @ polynomial_features(Y, m, c).T",
          _monomials_data,
@@ -330,14 +357,25 @@ TASKS = [
          _inner_data,
          "The first step of the proof of the lemma on the inner product of expansions: "
          "sum over j first, and Σ_i α_i g(x_i) is left."),
-    Task("interpolate", "moore_aronszajn", "interpolate", "thm-interpolant", 4,
+    Task("norm", "moore_aronszajn", "norm", "lem-expansion-definite", 2, "norm(f)",
+         only(_inner_data, "f"),
+         "The lemma ends with ‖f‖ = √⟨f, f⟩, and the inner product of f with itself is "
+         "a sum over the Gram matrix of its own points.", robust=False),
+    Task("kernel_from_basis", "moore_aronszajn", "kernel_from_basis",
+         "thm-basis-kernel", 4,
+         "kernel_from_basis(lambda X: np.column_stack([X, X[:, 0]**2]), G)(T)",
+         _basis_data,
+         "The proof looks for the representer Σ_j c_j b_j of the value at x and finds "
+         "c = G⁻¹ b(x); its last line has the features L⁻¹ b(x).",
+         "One function that returns an array of values is enough."),
+    Task("interpolate", "interpolation", "interpolate", "thm-interpolant", 4,
          "interpolate(k, X, y)(T)",
          only(sample, "k", "X", "y", "T"),
          "The first line of the proof: s(x_i) = (Kc)_i, so which c gives y?"),
-    Task("project", "moore_aronszajn", "project", "thm-rkhs-projection", 4,
+    Task("project", "interpolation", "project", "thm-rkhs-projection", 4,
          "project(f, X)(T)", _project_data,
          "The displayed line of the proof: 0 = ⟨f - g, k_{x_i}⟩ = f(x_i) - (Kc)_i."),
-    Task("power_function", "moore_aronszajn", "power_function", "thm-power-function", 4,
+    Task("power_function", "interpolation", "power_function", "thm-power-function", 4,
          "power_function(k, X, T)",
          only(sample, "k", "X", "T"),
          "Pythagoras, in the middle of the proof: P(t)² = ‖k_t‖² - ‖P_V k_t‖², and "
@@ -390,11 +428,22 @@ TASKS = [
          "leave_one_out(k, X, y, lam)",
          only(sample, "k", "X", "y", "lam"),
          "The residual of the fit to all points, divided by 1 - S_ii: what is S?"),
+    Task("gp_posterior", "gaussian_process", "gp_posterior", "thm-gp-posterior", 4,
+         "gp_posterior(k, X, y, lam, T)[1]", sample,
+         "The proof names A, B and C of the conditioning lemma. The mean is C B⁻¹ y, "
+         "and the covariance A - C B⁻¹ C'.",
+         "The covariance is compared; the chapter's own cells compare the mean."),
     Task("centre", "pca", "centre", "lem-centre", 2, "centre(K)",
          lambda rng: grams(rng, "K"),
          "The first line of the proof: a centred feature is Σ_s H_is φ(x_s). Insert "
          "it into both arguments of the inner product."),
-    Task("solve_qp", "duality", "solve_qp", "thm-kkt", 5, "solve_qp(P, q, A, b).x",
+    Task("conjugate", "duality", "conjugate", "def-fenchel-conjugate", 2,
+         "conjugate(s, F, g)",
+         lambda rng: dict(s=rng.normal(size=(9, 2)), F=rng.normal(size=9),
+                          g=rng.normal(size=(4, 2))),
+         "The supremum in the definition is a maximum over the rows of `points`: for all "
+         "slopes at once it is the maximum of a matrix along its rows."),
+    Task("solve_qp", "quadratic", "solve_qp", "thm-kkt", 5, "solve_qp(P, q, A, b).x",
          _qp_data,
          "Without bounds the KKT conditions are linear: Px + q + A'y = 0 and Ax = b. "
          "By part 2 whoever satisfies them is optimal.",

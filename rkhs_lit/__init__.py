@@ -1,4 +1,4 @@
-"""Reproducing kernel Hilbert spaces: the package that the book builds.
+r"""Reproducing kernel Hilbert spaces: the package that the book builds.
 
 Each module holds the exported cells of the chapter of the same name. In the
 order of the book:
@@ -9,16 +9,21 @@ rkhs_lit.conventions -- Conventions: what may go in, and what comes out
     plain_array, positive, positives, real_array, same_columns, tolerance,
     vector, whole, width
 
+rkhs_lit.tiles -- Work in pieces: sums over tiles, in parallel
+    parallel, reduce_runs, reduce_tiles
+
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
 
-rkhs_lit.kernels -- Kernels: inner products of features you need not see
-    BSpline, Conjugated, Definiteness, Delta, Exponential, FeatureKernel,
-    FunctionKernel, Gaussian, Kernel, Laplace, Linear, Mapped, Pairs,
-    Polynomial, Power, Product, Scaled, Sigmoid, Sinc, Sum, Taylor,
-    TensorProduct, as_kernel, checked, gaussian_bumps, gaussian_features,
-    gram_dot, is_positive_definite, lag_vectors, normalised,
-    polynomial_features, reduce_tiles, squared_distances, substrings, words
+rkhs_lit.rules -- Kernels: inner products of features you need not see
+    Conjugated, Definiteness, Delta, FeatureKernel, FunctionKernel, Kernel,
+    Linear, Mapped, Pairs, Power, Product, Scaled, Sum, TensorProduct,
+    as_kernel, checked, is_positive_definite, normalised, substrings, words
+
+rkhs_lit.kernels -- Kernels on $\R^d$, and features one can list
+    BSpline, Exponential, Gaussian, Laplace, Polynomial, Sigmoid, Sinc, Taylor,
+    gaussian_bumps, gaussian_features, gram_dot, lag_vectors,
+    polynomial_features, squared_distances
 
 rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functions
     Features, RKHSFunction, as_function, inner, kernel_from_basis, norm,
@@ -57,6 +62,9 @@ rkhs_lit.pca -- Kernel PCA: principal components that are functions
     PrincipalComponents, centre, denoise, kernel_pca, modes, preimage
 
 rkhs_lit.duality -- Duality: the price of a constraint
+    conjugate
+
+rkhs_lit.quadratic -- Quadratic programmes: an answer that comes with its proof
     QPSolution, solve_qp
 
 rkhs_lit.svm -- Support vector machines: the widest street between two classes
@@ -81,11 +89,11 @@ rkhs_lit.coco -- COCO: the two functions that covary most
 
 rkhs_lit.hsic -- HSIC: one number for dependence
     BoundedHSIC, GammaTest, gamma_pvalue, hsic, hsic_biased, hsic_gamma_test,
-    hsic_gaussian, hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased,
-    tile_sums
+    hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased, tile_sums
 
 rkhs_lit.unmixing -- Features and sources: HSIC put to use
-    FeatureSelection, Unmixing, balanced_labels, hsic_unmix, select_features
+    FeatureSelection, Unmixing, balanced_labels, hsic_gaussian, hsic_unmix,
+    select_features
 
 rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
     ConditionalTest, conditional_covariance, conditional_hsic,
@@ -177,8 +185,7 @@ from rkhs_lit.cross_covariance import (
     tensor,
 )
 from rkhs_lit.duality import (
-    QPSolution,
-    solve_qp,
+    conjugate,
 )
 from rkhs_lit.filtering import (
     FilterValidation,
@@ -208,7 +215,6 @@ from rkhs_lit.hsic import (
     hsic,
     hsic_biased,
     hsic_gamma_test,
-    hsic_gaussian,
     hsic_low_rank,
     hsic_null_moments,
     hsic_test,
@@ -223,40 +229,19 @@ from rkhs_lit.interpolation import (
 )
 from rkhs_lit.kernels import (
     BSpline,
-    Conjugated,
-    Definiteness,
-    Delta,
     Exponential,
-    FeatureKernel,
-    FunctionKernel,
     Gaussian,
-    Kernel,
     Laplace,
-    Linear,
-    Mapped,
-    Pairs,
     Polynomial,
-    Power,
-    Product,
-    Scaled,
     Sigmoid,
     Sinc,
-    Sum,
     Taylor,
-    TensorProduct,
-    as_kernel,
-    checked,
     gaussian_bumps,
     gaussian_features,
     gram_dot,
-    is_positive_definite,
     lag_vectors,
-    normalised,
     polynomial_features,
-    reduce_tiles,
     squared_distances,
-    substrings,
-    words,
 )
 from rkhs_lit.low_rank import (
     FourierFeatures,
@@ -309,6 +294,10 @@ from rkhs_lit.pca import (
     modes,
     preimage,
 )
+from rkhs_lit.quadratic import (
+    QPSolution,
+    solve_qp,
+)
 from rkhs_lit.representer import (
     Loss,
     Shifted,
@@ -337,11 +326,38 @@ from rkhs_lit.riesz import (
     gram_solve,
     riesz_representer,
 )
+from rkhs_lit.rules import (
+    Conjugated,
+    Definiteness,
+    Delta,
+    FeatureKernel,
+    FunctionKernel,
+    Kernel,
+    Linear,
+    Mapped,
+    Pairs,
+    Power,
+    Product,
+    Scaled,
+    Sum,
+    TensorProduct,
+    as_kernel,
+    checked,
+    is_positive_definite,
+    normalised,
+    substrings,
+    words,
+)
 from rkhs_lit.svm import (
     SVM,
     nu_svm,
     pair_steps,
     svm,
+)
+from rkhs_lit.tiles import (
+    parallel,
+    reduce_runs,
+    reduce_tiles,
 )
 from rkhs_lit.two_samples import (
     PermutationTest,
@@ -353,6 +369,7 @@ from rkhs_lit.unmixing import (
     FeatureSelection,
     Unmixing,
     balanced_labels,
+    hsic_gaussian,
     hsic_unmix,
     select_features,
 )
@@ -435,6 +452,7 @@ __all__ = [
     "conditional_embedding",
     "conditional_hsic",
     "conditional_independence_test",
+    "conjugate",
     "cross_covariance",
     "cross_validate",
     "decompose",
@@ -509,6 +527,7 @@ __all__ = [
     "operator_core",
     "pair_steps",
     "paired",
+    "parallel",
     "permutation_pvalue",
     "pivoted_cholesky",
     "plain_array",
@@ -521,6 +540,7 @@ __all__ = [
     "project",
     "random_fourier_features",
     "real_array",
+    "reduce_runs",
     "reduce_tiles",
     "regularised_risk",
     "regularised_solve",

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 1fb2663c3ccc983d
+# Cells: 5d4a2fcc784ec099
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -20,8 +20,7 @@ import rkhs_lit.conventions as check
 from rkhs_lit.cross_covariance import is_constant
 from rkhs_lit.kernels import TILE, Gaussian, Kernel, reduce_tiles
 from rkhs_lit.low_rank import NystromFeatures, pivoted_cholesky
-from rkhs_lit.mean_embedding import (GaussianEmbedding, embedding_distance,
-                                     moved, squared_norm)
+from rkhs_lit.mean_embedding import moved, squared_norm
 from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import Features, paired
 from rkhs_lit.pca import centre
@@ -108,35 +107,60 @@ def _estimate(value, K, L, tops, *, square=False):
                          "HSIC of K and L", p * q)
 
 
-# %% [6] Normal variables: a closed form
-def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
-                  split: int = 1) -> float:
-    """HSIC of a normal vector (X, Y) for Gaussian kernels, where X has the
-    first `split` coordinates (:prf:ref:`prop-hsic-gaussian`).
+# %% [6] Fine print
+def _landmarks(Phi, tol, max_rank):
+    """A map of Nyström features that misses at most tol tr K, unless
+    max_rank is too small for that, and the trace ρ of what it misses."""
+    d, some, share = Phi.diag(), 4096, tol
+    rows = np.linspace(0, Phi.n - 1, min(Phi.n, some)).astype(int)
+    for _ in range(8):
+        F, P = pivoted_cholesky(Phi.kernel, Phi[rows], tol=share / 2,
+                                max_rank=max_rank, return_pivots=True)
+        phi = NystromFeatures(Phi.kernel, Phi[rows[P]], F[P])
+        missed = d - np.concatenate([
+            np.sum(phi(Phi[i:i + some]) ** 2, axis=1)
+            for i in range(0, Phi.n, some)])
+        rho = max(float(missed.sum()), 0.0) + 1e-12 * float(d.sum())
+        if rho <= tol * d.sum() or len(P) == max_rank:
+            break
+        worst = np.argsort(missed)[-some:]
+        rows = np.union1d(rows[P], worst)      # may miss what is left over
+        left = tol * d.sum() - rho + missed[worst].sum()
+        share = min(max(tol, left / d[rows].sum()), 0.1)
+    return phi, rho
 
-    >>> S = [[1.0, 0.5], [0.5, 1.0]]
-    >>> round(hsic_gaussian(Gaussian(1.0), Gaussian(1.0), S), 6)
-    0.010763
+
+# %% [7] Fine print
+@dataclass(frozen=True)
+class GammaTest(check.Record):
+    """What a test with the gamma approximation has found: a statistic,
+    large against the hypothesis, and its mean and standard deviation under
+    it. The p-value is the tail of the gamma distribution with these two
+    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding errors vary.
     """
-    for name, kernel in (("k", k), ("l", l)):
-        if not isinstance(kernel, Gaussian):
-            raise ValueError(f"{name} must be Gaussian, got {kernel}")
-    zero = np.zeros(len(check.as_points(covariance, "covariance")))
-    unit = Gaussian(1.0)
-    S = GaussianEmbedding(unit, zero, covariance).covariance     # checked
-    if check.whole(split, "split", 1) >= len(S):
-        raise ValueError("split must leave a coordinate for Y: less than "
-                         f"{len(S)}, got {split}")
-    first = np.arange(len(S)) < split
-    widths = np.where(first, k.sigma, l.sigma)
-    with np.errstate(over="ignore"):
-        S = S / widths / widths[:, None]
-    apart = np.where(first == first[:, None], S, 0.0)
-    return embedding_distance(GaussianEmbedding(unit, zero, S),
-                              GaussianEmbedding(unit, zero, apart)) ** 2
+
+    statistic: float
+    pvalue: float
+    mean: float
+    std: float
+
+    def __post_init__(self):
+        vars(self).update({name: check.number(vars(self)[name], name) for
+                           name in ("statistic", "pvalue", "mean", "std")})
+
+    @property
+    def null_distribution(self):
+        """The gamma distribution with this mean and deviation, of SciPy."""
+        if not (self.std > 0 and self.mean > 0):
+            raise ValueError("null_distribution needs a positive mean and "
+                             "std, but nothing varies here")
+        from scipy.stats import gamma                  # rare, slow
+
+        return gamma((self.mean / self.std) ** 2,
+                     scale=self.std * (self.std / self.mean))
 
 
-# %% [7] As many pairs as you like
+# %% [8] As many pairs as you like
 def _visit(Phi, Psi, c, d, total, i, j):
     """Add what the tiles (i, j) of K and L contribute to five sums."""
     K, L = Phi.gram(None, i, j) - c, Psi.gram(None, i, j) - d
@@ -211,7 +235,7 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
                          abs(p * q))
 
 
-# %% [8] A million pairs
+# %% [9] A million pairs
 @dataclass(frozen=True)
 class BoundedHSIC(check.Record):
     """An estimate of HSIC from low-rank factors: `hsic` of the same pairs
@@ -223,28 +247,6 @@ class BoundedHSIC(check.Record):
     ranks: tuple[int, int]
 
 
-def _landmarks(Phi, tol, max_rank):
-    """A map of Nyström features that misses at most tol tr K, unless
-    max_rank is too small for that, and the trace ρ of what it misses."""
-    d, some, share = Phi.diag(), 4096, tol
-    rows = np.linspace(0, Phi.n - 1, min(Phi.n, some)).astype(int)
-    for _ in range(8):
-        F, P = pivoted_cholesky(Phi.kernel, Phi[rows], tol=share / 2,
-                                max_rank=max_rank, return_pivots=True)
-        phi = NystromFeatures(Phi.kernel, Phi[rows[P]], F[P])
-        missed = d - np.concatenate([
-            np.sum(phi(Phi[i:i + some]) ** 2, axis=1)
-            for i in range(0, Phi.n, some)])
-        rho = max(float(missed.sum()), 0.0) + 1e-12 * float(d.sum())
-        if rho <= tol * d.sum() or len(P) == max_rank:
-            break
-        worst = np.argsort(missed)[-some:]
-        rows = np.union1d(rows[P], worst)      # may miss what is left over
-        left = tol * d.sum() - rho + missed[worst].sum()
-        share = min(max(tol, left / d[rows].sum()), 0.1)
-    return phi, rho
-
-
 def _u_form(C, m, m_, n):
     """⟨PK, PL⟩ for K = FF' and L = GG' without their diagonals."""
     p, p_ = np.append(m[:-1], -1.0), np.append(m_[:-1], -1.0)
@@ -253,7 +255,7 @@ def _u_form(C, m, m_, n):
     return float(S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2)))
 
 
-# %% [9] A million pairs
+# %% [10] A million pairs
 def hsic_low_rank(k: Kernel, l: Kernel, X, Y, *, tol: float = 1e-6,
                   max_rank: int = 500) -> BoundedHSIC:
     """The unbiased estimate of HSIC from n >= 4 pairs by low-rank factors,
@@ -292,7 +294,7 @@ def hsic_low_rank(k: Kernel, l: Kernel, X, Y, *, tol: float = 1e-6,
                        (len(f), len(g)))
 
 
-# %% [10] Fast permutations
+# %% [11] Fast permutations
 def _by_factors(F, G, orders):
     """‖F' P_π G‖² for each row π of orders."""
     V = F.T @ G[orders]
@@ -313,7 +315,7 @@ def _by_matrices(K, L, orders):
     return reduce_tiles(visit, lambda: np.zeros(B), B, 1)
 
 
-# %% [11] Fast permutations
+# %% [12] Fast permutations
 @np.errstate(over="ignore", invalid="ignore")
 def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
               rng=None) -> PermutationTest:
@@ -372,7 +374,7 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     return PermutationTest(T[0], pvalue, T[1:])
 
 
-# %% [12] The null distribution without permutations
+# %% [13] The null distribution without permutations
 def _null_moments(*sums):
     """Mean and variance of T (:prf:ref:`thm-hsic-null-moments`) from the
     diagonal, the row sums and the sum of squares of K and of L."""
@@ -413,36 +415,7 @@ def hsic_null_moments(K, L) -> tuple[float, float]:
     return float(mean), float(variance)
 
 
-# %% [13] The gamma approximation
-@dataclass(frozen=True)
-class GammaTest(check.Record):
-    """What a test with the gamma approximation has found: a statistic,
-    large against the hypothesis, and its mean and standard deviation under
-    it. The p-value is the tail of the gamma distribution with these two
-    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding errors vary.
-    """
-
-    statistic: float
-    pvalue: float
-    mean: float
-    std: float
-
-    def __post_init__(self):
-        vars(self).update({name: check.number(vars(self)[name], name) for
-                           name in ("statistic", "pvalue", "mean", "std")})
-
-    @property
-    def null_distribution(self):
-        """The gamma distribution with this mean and deviation, of SciPy."""
-        if not (self.std > 0 and self.mean > 0):
-            raise ValueError("null_distribution needs a positive mean and "
-                             "std, but nothing varies here")
-        from scipy.stats import gamma                  # rare, slow
-
-        return gamma((self.mean / self.std) ** 2,
-                     scale=self.std * (self.std / self.mean))
-
-
+# %% [14] The gamma approximation
 def gamma_pvalue(statistic: float, mean: float, variance: float) -> float:
     """The probability that a gamma variable with this mean and variance is
     at least the statistic; 1 if it does not vary

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/unmixing.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ff49587bae55dd49
+# Cells: 9cfbc86948681423
 
 # %% [1] Features and sources: HSIC put to use
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.hsic import hsic
 from rkhs_lit.kernels import Gaussian, Kernel, reduce_tiles
+from rkhs_lit.mean_embedding import GaussianEmbedding, embedding_distance
 from rkhs_lit.moore_aronszajn import Features, paired
 
 
@@ -205,3 +206,31 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
     path = W / np.linalg.norm(W, axis=2, keepdims=True) @ back
     return Unmixing(path[-1], values[-1], path, values,
                     bool(np.abs(found.jac).max() <= tol))
+
+
+# %% [7] Normal variables: a closed form
+def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,
+                  split: int = 1) -> float:
+    """HSIC of a normal vector (X, Y) for Gaussian kernels, where X has the
+    first `split` coordinates (:prf:ref:`prop-hsic-gaussian`).
+
+    >>> S = [[1.0, 0.5], [0.5, 1.0]]
+    >>> round(hsic_gaussian(Gaussian(1.0), Gaussian(1.0), S), 6)
+    0.010763
+    """
+    for name, kernel in (("k", k), ("l", l)):
+        if not isinstance(kernel, Gaussian):
+            raise ValueError(f"{name} must be Gaussian, got {kernel}")
+    zero = np.zeros(len(as_points(covariance, "covariance")))
+    unit = Gaussian(1.0)
+    S = GaussianEmbedding(unit, zero, covariance).covariance     # checked
+    if check.whole(split, "split", 1) >= len(S):
+        raise ValueError("split must leave a coordinate for Y: less than "
+                         f"{len(S)}, got {split}")
+    first = np.arange(len(S)) < split
+    widths = np.where(first, k.sigma, l.sigma)
+    with np.errstate(over="ignore"):
+        S = S / widths / widths[:, None]
+    apart = np.where(first == first[:, None], S, 0.0)
+    return embedding_distance(GaussianEmbedding(unit, zero, S),
+                              GaussianEmbedding(unit, zero, apart)) ** 2

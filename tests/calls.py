@@ -69,6 +69,11 @@ def start():
     return np.zeros(1)
 
 
+def start_at(item):
+    """A total with one item."""
+    return np.zeros(1) + item
+
+
 PAIR = dict(k=k, l=l, X=X, Y=Y)
 FIT = dict(kernel=k, X=X, y=y)
 TRIPLE = dict(kx=k, ky=l, kz=k, X=X, Y=Y, Z=Z)
@@ -97,6 +102,10 @@ GOOD = {
     "vector": dict(values=y, name="values", n=8),
     "whole": dict(value=3, name="value"),
     "width": dict(value=1.0, name="value"),
+    # tiles
+    "parallel": dict(executor=None, progress=False),
+    "reduce_runs": dict(work=start_at, items=[1.0, 2.0]),
+    "reduce_tiles": dict(visit=visit, start=start, n=3, m=4),
     # riesz
     "gram_solve": dict(gram=K, values=y),
     "riesz_representer": dict(gram=K, values=y),
@@ -131,7 +140,6 @@ GOOD = {
     "lag_vectors": dict(signal=SIGNAL, memory=3),
     "normalised": dict(kernel=Linear() + 1.0 * k),
     "polynomial_features": dict(X=X, degree=2),
-    "reduce_tiles": dict(visit=visit, start=start, n=3, m=4),
     "squared_distances": dict(X=X, Y=T),
     "substrings": dict(p=2),
     "substrings.__call__": dict(text="banana"),
@@ -145,12 +153,14 @@ GOOD = {
     "RKHSFunction": dict(kernel=k, points=X, weights=y),
     "RKHSFunction.__call__": dict(T=T),
     "as_function": dict(f=f),
-    "decompose": dict(f=RKHSFunction(k + l, X, y)),
     "inner": dict(f=f, g=f),
-    "interpolate": FIT,
     "kernel_from_basis": dict(basis=table, gram=np.eye(2)),
     "norm": dict(f=f),
+    "norm_and_error": dict(f=f),
     "paired": PAIR,
+    # interpolation
+    "decompose": dict(f=RKHSFunction(k + l, X, y)),
+    "interpolate": FIT,
     "power_function": dict(kernel=k, X=X, T=T),
     "project": dict(f=f, X=T),
     # fourier_series
@@ -189,26 +199,33 @@ GOOD = {
     "duality_gap": dict(f=f, y=y, loss="squared", lam=0.1),
     "minimize_risk": dict(**FIT, loss="squared", lam=0.1),
     "minimize_risk:hinge": dict(kernel=k, X=X, y=LABELS, loss=Loss("hinge"), lam=0.1),
+    "minimize_risk:offset": dict(**FIT, loss="absolute", lam=0.1, offset=True),
     "regularised_risk": dict(f=f, X=X, y=y, loss="squared", lam=0.1),
+    "Shifted": dict(function=f, b=1.0),
+    "Shifted.__call__": dict(T=T),
     # ridge
     "RidgePath.__call__": dict(T=T),
     "RidgePath.function": dict(j=0),
     "cross_validate": dict(kernels=[k, l], X=X, y=y, lams=GRID, folds=2, test=2, rng=0),
     "cross_validate:folds": dict(kernels=[k], X=X, y=y, lams=GRID, folds=FOLDS),
     "degrees_of_freedom": dict(kernel=k, X=X, lam=0.1),
-    "gaussian_derivative": dict(X=X, sigma=1.0),
-    "gp_posterior": dict(**FIT, noise=0.1, T=T),
     "leave_fold_out": dict(**FIT, lam=0.1, folds=FOLDS),
     "leave_one_out": dict(**FIT, lam=0.1),
-    "log_marginal_likelihood": dict(
-        **FIT, noise=0.1, derivatives=[K], return_gradient=True
-    ),
     "ridge": dict(**FIT, lam=0.1),
+    "ridge:offset": dict(**FIT, lam=0.1, offset=True),
+    "standardise": dict(X=X),
+    "Standardisation.__call__": dict(T=T),
     "ridge_factor": dict(K=K, lam=0.1),
     "split_folds": dict(n=8, folds=2, test=2, rng=0),
     "ridge_path": dict(**FIT, lams=GRID),
     "ridge_spectrum": dict(K=K, lam=0.1),
     "smoother_matrix": dict(kernel=k, X=X, lam=0.1),
+    # gaussian_process
+    "gaussian_derivative": dict(X=X, sigma=1.0),
+    "gp_posterior": dict(**FIT, noise=0.1, T=T),
+    "log_marginal_likelihood": dict(
+        **FIT, noise=0.1, derivatives=[K], return_gradient=True
+    ),
     # pca
     "PrincipalComponents.first": dict(r=1),
     "PrincipalComponents.reconstruct": dict(T=T),
@@ -219,6 +236,8 @@ GOOD = {
     "kernel_pca": dict(kernel=k, X=X, n_components=2),
     "preimage": dict(f=RKHSFunction(k, X, w), start=X[0]),
     # duality
+    "conjugate": dict(points=[-1.0, 0.0, 2.0], values=[1.0, 0.0, 4.0], slopes=[0.0, 1.0]),
+    # quadratic
     "solve_qp": dict(
         P=np.eye(2), q=[0.0, -3.0], A=[[1.0, 1.0]], b=[1.0], lower=[0.0, 0.0],
         upper=[2.0, 2.0], C=[[1.0, -1.0]], c=[1.0],
@@ -276,7 +295,6 @@ GOOD = {
     "hsic_biased": dict(K=K, L=L),
     "gamma_pvalue": dict(statistic=2.0, mean=1.0, variance=0.5),
     "hsic_gamma_test": PAIR,
-    "hsic_gaussian": dict(k=k, l=l, covariance=[[1.0, 0.5], [0.5, 1.0]], split=1),
     "hsic_low_rank": PAIR,
     "hsic_null_moments": dict(K=K, L=L),
     "hsic_test": dict(**PAIR, n_permutations=9, rng=0),
@@ -284,6 +302,7 @@ GOOD = {
     "tile_sums": dict(Phi=PHI, Psi=Features(l, Y)),
     # unmixing
     "balanced_labels": dict(y=LABELS),
+    "hsic_gaussian": dict(k=k, l=l, covariance=[[1.0, 0.5], [0.5, 1.0]], split=1),
     "hsic_unmix": dict(k=k, X=X, start=np.eye(2), max_steps=50),
     "select_features": dict(**PAIR, n_features=1),
     # conditional_independence
@@ -354,6 +373,7 @@ MADE_BY = {
     "QPSolution": "solve_qp",
     "RidgePath": "ridge_path",
     "SVM": "svm",
+    "Standardisation": "standardise",
     "Unmixing": "hsic_unmix",
 }
 # Classes that are no callable of their own -> why.

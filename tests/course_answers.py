@@ -9,7 +9,7 @@ from math import factorial, prod
 from types import SimpleNamespace
 
 import numpy as np
-from rkhs_lit import Linear, RKHSFunction, RKHSOperator  # noqa: F401
+from rkhs_lit import Conjugated, Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
 from scipy.optimize import minimize
 
 
@@ -18,8 +18,21 @@ def as_points(X, name="X"):
     return X[:, None] if X.ndim == 1 else X
 
 
+def reduce_tiles(visit, start, n, m=None):
+    total, rows = start(), range(0, n, 100)
+    columns = rows if m is None else range(0, m, 100)
+    for u, a in enumerate(rows):
+        for b in columns[u if m is None else 0:]:
+            visit(total, slice(a, min(a + 100, n)), slice(b, min(b + 100, m or n)))
+    return total
+
+
 def riesz_representer(gram, values, *, tol=None):
     return np.linalg.solve(gram, values)
+
+
+def normalised(kernel):
+    return Conjugated(kernel, lambda X: 1 / np.sqrt(kernel.diag(X)))
 
 
 def polynomial_features(X, degree, c=1.0):
@@ -33,6 +46,15 @@ def polynomial_features(X, degree, c=1.0):
 
 def inner(f, g):
     return f.weights @ f.kernel(f.points, g.points) @ g.weights
+
+
+def norm(f):
+    return np.sqrt(f.weights @ f.kernel(f.points) @ f.weights)
+
+
+def kernel_from_basis(basis, gram):
+    L = np.linalg.cholesky(gram)
+    return Mapped(Linear(), lambda X: np.linalg.solve(L, basis(X).T).T)
 
 
 def interpolate(kernel, X, y):
@@ -106,10 +128,20 @@ def leave_one_out(kernel, X, y, lam):
     return np.array(errors)
 
 
+def gp_posterior(kernel, X, y, noise, T):
+    G, C = np.linalg.inv(kernel(X) + noise * np.eye(len(X))), kernel(T, X)
+    return C @ G @ y, kernel(T) - C @ G @ C.T
+
+
 def centre(K):
     n = len(K)
     H = np.eye(n) - np.ones((n, n)) / n
     return H @ K @ H
+
+
+def conjugate(points, values, slopes):
+    return np.array([max(np.dot(g, s) - v for s, v in zip(points, values, strict=True))
+                     for g in slopes])
 
 
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None, c=None,

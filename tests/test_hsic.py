@@ -471,41 +471,7 @@ def test_repeated_points_and_constant_variables():
     assert hsic(Linear(), Linear(), [2.0], [3.0], unbiased=False) == 0
 
 
-# -- normal variables -------------------------------------------------------
-
-
-@given(st.floats(-0.95, 0.95), st.floats(0.3, 3), st.floats(0.3, 3), st.floats(0.5, 2))
-def test_hsic_of_a_normal_pair(rho, sigma, tau, s):
-    """prop-hsic-gaussian: the determinant form and the form for two numbers."""
-    S = np.array([[s * s, rho * s], [rho * s, 1.0]])
-    m, c = (1 + 2 * s**2 / sigma**2) * (1 + 2 / tau**2), rho * s / (sigma * tau)
-    value = (m - 4 * c * c) ** -0.5 - 2 * (m - c * c) ** -0.5 + m**-0.5
-    # A difference of numbers of size one.
-    assert np.isclose(hsic_gaussian(Gaussian(sigma), Gaussian(tau), S), value, atol=1e-14, rtol=1e-7)
-
-
-def test_hsic_of_a_normal_vector_by_gauss_hermite_quadrature():
-    """prop-hsic-gaussian with two coordinates of X and one of Y: A, B and D by quadrature."""
-    S = np.array([[1.0, 0.3, 0.5], [0.3, 2.0, -0.4], [0.5, -0.4, 1.5]])
-    k, l = Gaussian(2.5), Gaussian(2.0)
-    t, w = np.polynomial.hermite_e.hermegauss(24)
-    w = w / w.sum()
-    z, weight = np.array(list(product(t, repeat=3))), np.array([prod(v) for v in product(w, repeat=3)])
-
-    def mean(covariance):
-        """E of k l at a difference with this covariance."""
-        u = z @ np.linalg.cholesky(covariance).T
-        return weight @ (k(u[:, :2], np.zeros((1, 2))) * l(u[:, 2:], np.zeros((1, 1))))[:, 0]
-
-    apart = S.copy()
-    apart[:2, 2] = apart[2, :2] = 0
-    value = mean(2 * S) - 2 * mean(S + apart) + mean(2 * apart)
-    assert np.isclose(hsic_gaussian(k, l, S, split=2), value, rtol=1e-6)
-    assert hsic_gaussian(k, l, apart, split=2) < 1e-15
-    flipped = S[np.ix_([2, 0, 1], [2, 0, 1])]
-    assert np.isclose(hsic_gaussian(l, k, flipped), value, rtol=1e-6)
-    singular = np.ones((2, 2))
-    assert np.isclose(hsic_gaussian(k, k, singular), hsic_gaussian(k, k, singular * (1 - 1e-12)))
+# -- many samples -----------------------------------------------------------
 
 
 def test_the_estimates_tend_to_the_closed_form():
@@ -782,20 +748,6 @@ def test_functions_that_are_no_kernels_are_refused():
             call(K1, FunctionKernel(lambda s, t: -1.0), X4, X4)
     with pytest.raises(ValueError, match="not finite"):
         hsic(1e200 * K1, 1e200 * K1, X4, X4)
-
-
-def test_hsic_gaussian_checks_its_input():
-    S = np.eye(3)
-    with pytest.raises(ValueError, match="^k must be Gaussian"):
-        hsic_gaussian(Laplace(1.0), K1, S)
-    with pytest.raises(ValueError, match="^l must be Gaussian"):
-        hsic_gaussian(K1, None, S)
-    for bad in (-S, np.ones((2, 3)), np.full((2, 2), np.nan), 1.0, [[1.0, 2.0], [0.0, 1.0]]):
-        with pytest.raises(ValueError, match="^covariance"):
-            hsic_gaussian(K1, K1, bad)
-    for bad in (0, 3, 1.5):
-        with pytest.raises(ValueError, match="^split"):
-            hsic_gaussian(K1, K1, S, split=bad)
 
 
 def test_records_cannot_be_changed():

@@ -3,7 +3,8 @@
 import copy
 import pickle
 from dataclasses import FrozenInstanceError
-from itertools import combinations
+from itertools import combinations, product
+from math import prod
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from rkhs_lit import (
     centre,
     hsic,
     hsic_biased,
+    hsic_gaussian,
     hsic_unmix,
     median_heuristic,
     mmd2_biased,
@@ -87,6 +89,43 @@ def test_with_linear_kernels_the_greedy_choice_is_the_largest_mean_differences()
     assert forward.path == (1, 3, 5) and len(backward.path) == 3
     everything = select_features(Linear(), Linear(), X, y, 6)
     assert everything.features == tuple(range(6)) and everything.path == everything.values == ()
+
+
+# -- normal variables -------------------------------------------------------
+
+
+@given(st.floats(-0.95, 0.95), st.floats(0.3, 3), st.floats(0.3, 3), st.floats(0.5, 2))
+def test_hsic_of_a_normal_pair(rho, sigma, tau, s):
+    """prop-hsic-gaussian: the determinant form and the form for two numbers."""
+    S = np.array([[s * s, rho * s], [rho * s, 1.0]])
+    m, c = (1 + 2 * s**2 / sigma**2) * (1 + 2 / tau**2), rho * s / (sigma * tau)
+    value = (m - 4 * c * c) ** -0.5 - 2 * (m - c * c) ** -0.5 + m**-0.5
+    # A difference of numbers of size one.
+    assert np.isclose(hsic_gaussian(Gaussian(sigma), Gaussian(tau), S), value, atol=1e-14, rtol=1e-7)
+
+
+def test_hsic_of_a_normal_vector_by_gauss_hermite_quadrature():
+    """prop-hsic-gaussian with two coordinates of X and one of Y: A, B and D by quadrature."""
+    S = np.array([[1.0, 0.3, 0.5], [0.3, 2.0, -0.4], [0.5, -0.4, 1.5]])
+    k, l = Gaussian(2.5), Gaussian(2.0)
+    t, w = np.polynomial.hermite_e.hermegauss(24)
+    w = w / w.sum()
+    z, weight = np.array(list(product(t, repeat=3))), np.array([prod(v) for v in product(w, repeat=3)])
+
+    def mean(covariance):
+        """E of k l at a difference with this covariance."""
+        u = z @ np.linalg.cholesky(covariance).T
+        return weight @ (k(u[:, :2], np.zeros((1, 2))) * l(u[:, 2:], np.zeros((1, 1))))[:, 0]
+
+    apart = S.copy()
+    apart[:2, 2] = apart[2, :2] = 0
+    value = mean(2 * S) - 2 * mean(S + apart) + mean(2 * apart)
+    assert np.isclose(hsic_gaussian(k, l, S, split=2), value, rtol=1e-6)
+    assert hsic_gaussian(k, l, apart, split=2) < 1e-15
+    flipped = S[np.ix_([2, 0, 1], [2, 0, 1])]
+    assert np.isclose(hsic_gaussian(l, k, flipped), value, rtol=1e-6)
+    singular = np.ones((2, 2))
+    assert np.isclose(hsic_gaussian(k, k, singular), hsic_gaussian(k, k, singular * (1 - 1e-12)))
 
 
 # -- unmixing ---------------------------------------------------------------
@@ -171,6 +210,20 @@ def test_balanced_labels_check_their_input(bad):
     for wrong in ([1, 1, 1], [1, 2, 3]):
         with pytest.raises(ValueError, match="^y must have exactly two"):
             balanced_labels(wrong)
+
+
+def test_hsic_gaussian_checks_its_input():
+    S = np.eye(3)
+    with pytest.raises(ValueError, match="^k must be Gaussian"):
+        hsic_gaussian(Laplace(1.0), K1, S)
+    with pytest.raises(ValueError, match="^l must be Gaussian"):
+        hsic_gaussian(K1, None, S)
+    for bad in (-S, np.ones((2, 3)), np.full((2, 2), np.nan), 1.0, [[1.0, 2.0], [0.0, 1.0]]):
+        with pytest.raises(ValueError, match="^covariance"):
+            hsic_gaussian(K1, K1, bad)
+    for bad in (0, 3, 1.5):
+        with pytest.raises(ValueError, match="^split"):
+            hsic_gaussian(K1, K1, S, split=bad)
 
 
 def test_hsic_unmix_checks_its_input():
