@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/low_rank.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d4c8ee6032ee3fe1
+# Cells: eab429024d03e1c3
 
 # %% [1] Low rank: a thin factor for a large matrix
 import math
@@ -17,8 +17,10 @@ from scipy.linalg import solve_triangular
 import rkhs_lit.conventions as check
 from rkhs_lit.bochner import spectral_sample
 from rkhs_lit.conventions import as_points
-from rkhs_lit.kernels import Gaussian, Kernel, reduce_tiles
+from rkhs_lit.kernels import Gaussian
 from rkhs_lit.moore_aronszajn import Features
+from rkhs_lit.rules import Kernel
+from rkhs_lit.tiles import reduce_tiles
 
 
 # %% [2] Which form wins?
@@ -168,9 +170,8 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
 # %% [5] Nyström features, and why the two are one
 @dataclass(frozen=True, eq=False, repr=False)
 class NystromFeatures(check.Record):
-    """The features L⁻¹ K(U, x) of landmarks U, for the lower triangular
-    factor L of their Gram matrix (:prf:ref:`thm-nystrom`). Made by
-    `nystrom_features`."""
+    """The features L⁻¹ K(U, x) of landmarks U with the Gram matrix L L'
+    (:prf:ref:`thm-nystrom`). Made by `nystrom_features`."""
 
     kernel: Kernel
     landmarks: Sequence
@@ -206,6 +207,5 @@ def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
     Phi = Features(kernel, landmarks, "landmarks")
     F, P = pivoted_cholesky(kernel, Phi, tol=0, return_pivots=True)
     if len(P) == 0:
-        raise ValueError("landmarks must have k(u, u) > 0 for at least one "
-                         "of them")
+        raise ValueError("landmarks must have k(u, u) > 0 somewhere")
     return NystromFeatures(kernel, Phi[P], F[P])
