@@ -9,7 +9,7 @@ from math import factorial, prod
 from types import SimpleNamespace
 
 import numpy as np
-from rkhs_lit import Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
+from rkhs_lit import Conjugated, Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
 from scipy.optimize import minimize
 
 
@@ -29,6 +29,10 @@ def reduce_tiles(visit, start, n, m=None):
 
 def riesz_representer(gram, values, *, tol=None):
     return np.linalg.solve(gram, values)
+
+
+def normalised(kernel):
+    return Conjugated(kernel, lambda X: 1 / np.sqrt(kernel.diag(X)))
 
 
 def polynomial_features(X, degree, c=1.0):
@@ -124,10 +128,20 @@ def leave_one_out(kernel, X, y, lam):
     return np.array(errors)
 
 
+def gp_posterior(kernel, X, y, noise, T):
+    G, C = np.linalg.inv(kernel(X) + noise * np.eye(len(X))), kernel(T, X)
+    return C @ G @ y, kernel(T) - C @ G @ C.T
+
+
 def centre(K):
     n = len(K)
     H = np.eye(n) - np.ones((n, n)) / n
     return H @ K @ H
+
+
+def conjugate(points, values, slopes):
+    return np.array([max(np.dot(g, s) - v for s, v in zip(points, values, strict=True))
+                     for g in slopes])
 
 
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None, c=None,
