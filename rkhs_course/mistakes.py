@@ -24,9 +24,36 @@ def _ridge(shift, kernel, X, y, centred=False):
     return r.RKHSFunction(kernel, X, solve(K + shift * eye(n), shifted))
 
 
+def _posterior(kernel, X, y, noise, T, sign=-1, more=0.0):
+    C = kernel(T, X)
+    explained = C @ solve(kernel(X) + noise * eye(len(X)), C.T)
+    return None, kernel(T) + sign * explained + more * eye(len(T))
+
+
+def _quadratic(basis, A):
+    """The kernel b(x)' A b(y)."""
+    L = np.linalg.cholesky(A)
+    return r.Mapped(r.Linear(), lambda X: basis(X) @ L)
+
+
 def _wide(kernel):
     """exp(-‖x-y‖²/σ²), where 2σ² is meant."""
     return r.Gaussian(kernel.sigma / np.sqrt(2))
+
+
+def _tiles(visited, whole=False):
+    """Sums over tiles in which the wrong ones of a symmetric matrix are visited."""
+    def reduce_tiles(visit, start, n, m=None):
+        total = start()
+        rows, columns = ([slice(a, min(a + 256, size)) for a in range(0, size, 256)
+                          if not whole or a + 256 <= size] for size in (n, m or n))
+        for u, i in enumerate(rows):
+            for v, j in enumerate(columns):
+                if m or visited(u, v):
+                    visit(total, i, j)
+        return total
+
+    return reduce_tiles
 
 
 def _sums(K, L):
@@ -121,19 +148,29 @@ def _chain_rule(shift, weights=np.diag):
     return wrong
 
 
-def _bayes_rule(zeta, shift=lambda n, lam: n * lam):
-    def wrong(k, l, X, Y, prior, lam, eps):
-        w = np.diag(_prior_weights(l, Y, prior, shift(len(Y), lam)))
-        K = k(X)
-        return lambda x: r.RKHSFunction(l, Y, zeta(K, w, k(X, [x])[:, 0], eps))
+def _conditional(matrix):
+    def wrong(self, x):
+        K, L, n = self.k(self.X), self.l(self.Y), len(self.X)
+        return r.RKHSFunction(self.l, self.Y, solve(matrix(self, K, L, n),
+                                                    self.k(self.X, [x])[:, 0]))
 
     return wrong
 
 
-def _squared_posterior(K, W, k, eps, square=True):
-    C = K @ W
-    return W @ solve((C @ C if square else C) + eps * eye(len(K)),
-                     C @ k if square else k)
+def _squared_posterior(LG, G, S, phi, eps):
+    return LG @ solve(S @ S + eps * eye(len(S)), S @ phi)
+
+
+def _posterior(zeta, clip=True):
+    def wrong(G, w, phi, eps, method="squared"):
+        clipped = method == "clipped"
+        LG = (np.maximum(w, 0) if clipped and clip else w)[:, None] * G
+        S = G.T @ LG
+        if clipped:
+            return LG @ solve(S + eps * eye(len(S)), phi)
+        return zeta(LG, G, S, phi, eps)
+
+    return wrong
 
 
 def _null_moments(K, L, centred=True, ddof=0):
@@ -244,10 +281,23 @@ MISTAKES = {
         "n numbers are n points of the line, not one point with n coordinates":
             lambda X: np.atleast_2d(np.asarray(X)),
     },
+    "reduce_tiles": {
+        "the tiles below the diagonal were visited too": _tiles(lambda u, v: True),
+        "only the tiles on the diagonal were visited": _tiles(lambda u, v: u == v),
+        "the last tiles, which are smaller, were left out": _tiles(
+            lambda u, v: u <= v, whole=True),
+    },
     "riesz_representer": {
         "G was multiplied where its system is to be solved": lambda G, l: G @ l,
         "the values were taken for the coefficients": lambda G, l: l,
         "only the diagonal of G was used": lambda G, l: l / np.diag(G),
+    },
+    "normalised": {
+        "the root of k(x, x) was forgotten":
+            lambda k: r.Conjugated(k, lambda X: 1 / k.diag(X)),
+        "k(x, x) was multiplied where it divides":
+            lambda k: r.Conjugated(k, lambda X: np.sqrt(k.diag(X))),
+        "nothing was divided": lambda k: k,
     },
     "polynomial_features": {
         "the multinomial coefficients were forgotten": _features("none"),
@@ -263,6 +313,20 @@ MISTAKES = {
         "the weights of f were forgotten": lambda f, g: g(f.points).sum(),
         WIDTH: lambda f, g:
             f.weights @ _wide(f.kernel)(f.points, g.points) @ g.weights,
+    },
+    "norm": {
+        "this is the length of the vector of weights: the kernel was forgotten":
+            lambda f: np.linalg.norm(f.weights),
+        "the square root was forgotten: this is ‖f‖²": lambda f: r.norm(f) ** 2,
+        WIDTH: lambda f: np.sqrt(
+            f.weights @ _wide(f.kernel)(f.points) @ f.weights),
+    },
+    "kernel_from_basis": {
+        "the Gram matrix was forgotten: this is b(x)'b(y)":
+            lambda b, G: r.Mapped(r.Linear(), b),
+        "G was multiplied where its system is to be solved":
+            lambda b, G: _quadratic(b, G),
+        "G⁻¹ was taken twice": lambda b, G: _quadratic(b, solve(G @ G, eye(len(G)))),
     },
     "interpolate": {
         "y was taken for the weights: K c = y was not solved":
@@ -293,6 +357,22 @@ MISTAKES = {
         "the eigenvalues were forgotten: this is the inner product of L²":
             lambda a, b, lam: a @ b,
         "divided by the root of λ_j": lambda a, b, lam: np.sum(a * b / np.sqrt(lam)),
+    },
+    "integral_operator": {
+        "the weights of the measure were forgotten":
+            lambda k, X, w, f: r.RKHSFunction(k, X, f(X)),
+        "f was forgotten: this is the integral of the kernel alone":
+            lambda k, X, w, f: r.RKHSFunction(k, X, w),
+        "averaged over the points: the weights do that already":
+            lambda k, X, w, f: r.RKHSFunction(k, X, w * f(X) / len(X)),
+    },
+    "spectral_density": {
+        "σ was taken for 1/σ: a wide kernel has low frequencies": lambda k, X:
+            r.spectral_density(r.Gaussian(1 / k.sigma), X),
+        "(2π) in front was forgotten": lambda k, X:
+            r.spectral_density(k, X) * (2 * np.pi) ** (X.shape[1] / 2),
+        "the factor of one dimension was taken": lambda k, X:
+            r.spectral_density(k, X) * (2 * np.pi / k.sigma**2) ** ((X.shape[1] - 1) / 2),
     },
     "rff_variance": {
         "averaged over D copies: the paired features make D/2":
@@ -355,6 +435,16 @@ MISTAKES = {
         "divided by S_ii, not by 1 - S_ii": lambda k, X, y, lam:
             (y - _ridge(lam, k, X, y)(X)) / np.diag(r.smoother_matrix(k, X, lam)),
     },
+    "gp_posterior": {
+        "`noise` is a variance, and was squared":
+            lambda k, X, y, noise, T: r.gp_posterior(k, X, y, noise**2, T),
+        "the noise was added to the covariance: that is of new observations":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, more=noise),
+        "this is the covariance of the prior: nothing was subtracted":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=0),
+        "what the data explain was added: it must be subtracted":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=1),
+    },
     "centre": {
         "only the rows were centred: H stands on one side only":
             lambda K: K - K.mean(axis=1, keepdims=True),
@@ -364,6 +454,12 @@ MISTAKES = {
             lambda K: K - K.mean(),
         "the mean of all entries was not added again": lambda K:
             K - K.mean(axis=0) - K.mean(axis=1, keepdims=True),
+    },
+    "conjugate": {
+        "F was added, not subtracted": lambda S, F, G: np.max(G @ S.T + F, axis=1),
+        "a minimum in place of the maximum": lambda S, F, G: np.min(G @ S.T - F, axis=1),
+        "the sign is wrong: this is the height of the line, -F*":
+            lambda S, F, G: np.min(F - G @ S.T, axis=1),
     },
     "solve_qp": {
         "the equations were forgotten": _qp(constrained=False),
@@ -408,6 +504,16 @@ MISTAKES = {
             k, X, Y, len(X) * (len(X) - 1), len(Y) * (len(Y) - 1), 1.0, off=True),
         "the cross term has the wrong sign": lambda k, X, Y: _mmd(
             k, X, Y, len(X) * (len(X) - 1), len(Y) * (len(Y) - 1), -2.0, off=True),
+    },
+    "permutation_pvalue": {
+        "the actual sample was not counted: p can be 0":
+            lambda t, null: np.mean(np.asarray(null) >= t),
+        "only strictly larger values were counted": lambda t, null: (
+            1 + np.sum(np.asarray(null) > t)) / (1 + len(null)),
+        "the values below the statistic were counted": lambda t, null: (
+            1 + np.sum(np.asarray(null) <= t)) / (1 + len(null)),
+        "divided by B, not by 1 + B": lambda t, null: (
+            1 + np.sum(np.asarray(null) >= t)) / len(null),
     },
     "cross_covariance": {
         "not centred": _operator(lambda n: eye(n) / n),
@@ -489,15 +595,12 @@ MISTAKES = {
             lambda Kx, Ky, Kz, lam: len(Kx) * r.conditional_hsic(Kx, Ky, Kz, lam),
     },
     "conditional_embedding": {
-        LAMBDA: lambda k, l, X, Y, lam:
-            r.conditional_embedding(k, l, X, Y, lam / len(X)),
-        NO_RIDGE: lambda k, l, X, Y, lam: lambda x: r.RKHSFunction(
-            l, Y, solve(k(X), k(X, [x])[:, 0])),
+        LAMBDA: _conditional(lambda self, K, L, n: K + self.lam * eye(n)),
+        NO_RIDGE: _conditional(lambda self, K, L, n: K),
         "the weights k_X(x) were used without (K + nλI)⁻¹":
-            lambda k, l, X, Y, lam: lambda x: r.RKHSFunction(l, Y, k(X, [x])[:, 0]),
+            _conditional(lambda self, K, L, n: eye(n)),
         "the Gram matrix of Y was used for that of X":
-            lambda k, l, X, Y, lam: lambda x: r.RKHSFunction(l, Y, solve(
-                l(Y) + len(X) * lam * eye(len(X)), k(X, [x])[:, 0])),
+            _conditional(lambda self, K, L, n: L + n * self.lam * eye(n)),
     },
     "kernel_sum_rule": {
         LAMBDA: _sum_rule(lambda n, lam: lam),
@@ -516,16 +619,17 @@ MISTAKES = {
         "divided by n: the weights w have it already": _chain_rule(
             lambda n, lam: n * lam, lambda w: np.diag(w) / len(w)),
     },
-    "kernel_bayes_rule": {
-        LAMBDA: _bayes_rule(_squared_posterior, lambda n, lam: lam),
-        "KΛ + εI was inverted: the statement has its square, (KΛ)² + εI, and KΛ":
-            _bayes_rule(lambda *a: _squared_posterior(*a, square=False)),
-        "Λ was forgotten in front": _bayes_rule(lambda K, W, k, eps: solve(
-            K @ W @ K @ W + eps * eye(len(K)), K @ W @ k)),
-        "the prior was ignored: these are the weights of the conditional embedding":
-            _bayes_rule(lambda K, W, k, eps: solve(K + len(K) * eps * eye(len(K)), k)),
-        "transposed: ΛK was taken for KΛ": _bayes_rule(lambda K, W, k, eps: W @ solve(
-            W @ K @ W @ K + eps * eye(len(K)), W @ K @ k)),
+    "posterior_weights": {
+        "S + εI was inverted: the statement has its square, S² + εI, and S":
+            _posterior(lambda LG, G, S, phi, eps: LG @ solve(S + eps * eye(len(S)), phi)),
+        "Λ was forgotten in front": _posterior(lambda LG, G, S, phi, eps: G @ solve(
+            S @ S + eps * eye(len(S)), S @ phi)),
+        "S was forgotten beside the inverse": _posterior(
+            lambda LG, G, S, phi, eps: LG @ solve(S @ S + eps * eye(len(S)), phi)),
+        "iε was added to S: the statement has i√ε": _posterior(
+            lambda LG, G, S, phi, eps: LG @ solve(S + 1j * eps * eye(len(S)), phi).real),
+        "for \"clipped\" the negative weights were kept": _posterior(
+            _squared_posterior, clip=False),
     },
     "unit_mass": {
         "divided by the sum only: it may be zero or negative": lambda w: w / w.sum(),

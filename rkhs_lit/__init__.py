@@ -1,4 +1,4 @@
-"""Reproducing kernel Hilbert spaces: the package that the book builds.
+r"""Reproducing kernel Hilbert spaces: the package that the book builds.
 
 Each module holds the exported cells of the chapter of the same name. In the
 order of the book:
@@ -9,44 +9,62 @@ rkhs_lit.conventions -- Conventions: what may go in, and what comes out
     plain_array, positive, positives, real_array, same_columns, tolerance,
     vector, whole, width
 
+rkhs_lit.tiles -- Work in pieces: sums over tiles, in parallel
+    parallel, reduce_runs, reduce_tiles
+
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
 
-rkhs_lit.kernels -- Kernels: inner products of features you need not see
-    BSpline, Conjugated, Definiteness, Delta, Exponential, FeatureKernel,
-    FunctionKernel, Gaussian, Kernel, Laplace, Linear, Mapped, Pairs,
-    Polynomial, Power, Product, Scaled, Sigmoid, Sinc, Sum, Taylor,
-    TensorProduct, as_kernel, checked, gaussian_bumps, gaussian_features,
-    gram_dot, is_positive_definite, lag_vectors, normalised,
-    polynomial_features, reduce_tiles, squared_distances, substrings, words
+rkhs_lit.rules -- Kernels: inner products of features you need not see
+    Conjugated, Definiteness, Delta, FeatureKernel, FunctionKernel, Kernel,
+    Linear, Mapped, Pairs, Power, Product, Scaled, Sum, TensorProduct,
+    as_kernel, checked, is_positive_definite, normalised, substrings, words
+
+rkhs_lit.kernels -- Kernels on $\R^d$, and features one can list
+    BSpline, Exponential, Gaussian, Laplace, Polynomial, Sigmoid, Sinc, Taylor,
+    gaussian_bumps, gaussian_features, gram_dot, lag_vectors,
+    polynomial_features, squared_distances
 
 rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functions
-    Features, RKHSFunction, as_function, decompose, inner, interpolate,
-    kernel_from_basis, norm, paired, power_function, project
+    Features, RKHSFunction, as_function, inner, kernel_from_basis, norm,
+    norm_and_error, paired
+
+rkhs_lit.interpolation -- Interpolation: the shortest function through the data
+    decompose, interpolate, power_function, project
+
+rkhs_lit.fourier_series -- Fourier series: a norm as a price list
+    FourierKernel, JacobiTheta, as_line, fourier_coefficients, spectral_inner,
+    spectral_norm, waves
 
 rkhs_lit.mercer -- Mercer: the norm as a spectral penalty
-    Eigensystem, FourierKernel, JacobiTheta, eigensystem, fourier_coefficients,
-    fourier_eigensystem, hermite_eigensystem, integral_operator,
-    spectral_inner, spectral_norm
+    Eigensystem, eigensystem, fourier_eigensystem, hermite_eigensystem,
+    integral_operator
 
 rkhs_lit.bochner -- Bochner: kernels as averages of waves
-    FourierFeatures, Matern, NystromFeatures, nystrom_features,
-    pivoted_cholesky, random_fourier_features, rff_variance, spectral_density,
-    spectral_sample
+    Matern, spectral_density, spectral_sample
+
+rkhs_lit.low_rank -- Low rank: a thin factor for a large matrix
+    FourierFeatures, NystromFeatures, nystrom_features, pivoted_cholesky,
+    random_fourier_features, rff_variance
 
 rkhs_lit.representer -- The representer theorem: a search in infinite dimension that ends in n numbers
-    Loss, duality_gap, minimize_risk, regularised_risk
+    Loss, Shifted, duality_gap, minimize_risk, regularised_risk
 
 rkhs_lit.ridge -- Ridge regression: leave points out without fitting again
-    CrossValidation, RidgePath, cross_validate, degrees_of_freedom,
-    gaussian_derivative, gp_posterior, leave_fold_out, leave_one_out,
-    log_marginal_likelihood, ridge, ridge_factor, ridge_path, ridge_spectrum,
-    smoother_matrix, split_folds
+    CrossValidation, RidgePath, Standardisation, cross_validate,
+    degrees_of_freedom, leave_fold_out, leave_one_out, ridge, ridge_factor,
+    ridge_path, ridge_spectrum, smoother_matrix, split_folds, standardise
+
+rkhs_lit.gaussian_process -- Gaussian processes: how sure is a fit?
+    gaussian_derivative, gp_posterior, log_marginal_likelihood
 
 rkhs_lit.pca -- Kernel PCA: principal components that are functions
     PrincipalComponents, centre, denoise, kernel_pca, modes, preimage
 
 rkhs_lit.duality -- Duality: the price of a constraint
+    conjugate
+
+rkhs_lit.quadratic -- Quadratic programmes: an answer that comes with its proof
     QPSolution, solve_qp
 
 rkhs_lit.svm -- Support vector machines: the widest street between two classes
@@ -57,8 +75,10 @@ rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     embedding_inner, is_characteristic, mean_embedding, moved, squared_norm
 
 rkhs_lit.mmd -- MMD: the distance between two distributions
-    PermutationTest, median_heuristic, mmd2_biased, mmd2_unbiased, mmd_test,
-    permutation_pvalue, split_statistics, witness
+    median_heuristic, mmd2_biased, mmd2_unbiased, sample_maps, witness
+
+rkhs_lit.two_samples -- Two samples: a test whose level is exact
+    PermutationTest, mmd_test, permutation_pvalue, split_statistics
 
 rkhs_lit.cross_covariance -- Cross-covariance: one operator for all covariances
     LowRank, RKHSOperator, cross_covariance, hs_inner, hs_norm, is_constant,
@@ -103,13 +123,7 @@ from rkhs_lit.bayes_rule import (
     validate_bayes_rule,
 )
 from rkhs_lit.bochner import (
-    FourierFeatures,
     Matern,
-    NystromFeatures,
-    nystrom_features,
-    pivoted_cholesky,
-    random_fourier_features,
-    rff_variance,
     spectral_density,
     spectral_sample,
 )
@@ -171,8 +185,7 @@ from rkhs_lit.cross_covariance import (
     tensor,
 )
 from rkhs_lit.duality import (
-    QPSolution,
-    solve_qp,
+    conjugate,
 )
 from rkhs_lit.filtering import (
     FilterValidation,
@@ -180,6 +193,20 @@ from rkhs_lit.filtering import (
     KernelBayesFilter,
     unit_mass,
     validate_filter,
+)
+from rkhs_lit.fourier_series import (
+    FourierKernel,
+    JacobiTheta,
+    as_line,
+    fourier_coefficients,
+    spectral_inner,
+    spectral_norm,
+    waves,
+)
+from rkhs_lit.gaussian_process import (
+    gaussian_derivative,
+    gp_posterior,
+    log_marginal_likelihood,
 )
 from rkhs_lit.hsic import (
     BoundedHSIC,
@@ -194,42 +221,35 @@ from rkhs_lit.hsic import (
     hsic_unbiased,
     tile_sums,
 )
+from rkhs_lit.interpolation import (
+    decompose,
+    interpolate,
+    power_function,
+    project,
+)
 from rkhs_lit.kernels import (
     BSpline,
-    Conjugated,
-    Definiteness,
-    Delta,
     Exponential,
-    FeatureKernel,
-    FunctionKernel,
     Gaussian,
-    Kernel,
     Laplace,
-    Linear,
-    Mapped,
-    Pairs,
     Polynomial,
-    Power,
-    Product,
-    Scaled,
     Sigmoid,
     Sinc,
-    Sum,
     Taylor,
-    TensorProduct,
-    as_kernel,
-    checked,
     gaussian_bumps,
     gaussian_features,
     gram_dot,
-    is_positive_definite,
     lag_vectors,
-    normalised,
     polynomial_features,
-    reduce_tiles,
     squared_distances,
-    substrings,
-    words,
+)
+from rkhs_lit.low_rank import (
+    FourierFeatures,
+    NystromFeatures,
+    nystrom_features,
+    pivoted_cholesky,
+    random_fourier_features,
+    rff_variance,
 )
 from rkhs_lit.mean_embedding import (
     Characteristic,
@@ -244,38 +264,27 @@ from rkhs_lit.mean_embedding import (
 )
 from rkhs_lit.mercer import (
     Eigensystem,
-    FourierKernel,
-    JacobiTheta,
     eigensystem,
-    fourier_coefficients,
     fourier_eigensystem,
     hermite_eigensystem,
     integral_operator,
-    spectral_inner,
-    spectral_norm,
 )
 from rkhs_lit.mmd import (
-    PermutationTest,
     median_heuristic,
     mmd2_biased,
     mmd2_unbiased,
-    mmd_test,
-    permutation_pvalue,
-    split_statistics,
+    sample_maps,
     witness,
 )
 from rkhs_lit.moore_aronszajn import (
     Features,
     RKHSFunction,
     as_function,
-    decompose,
     inner,
-    interpolate,
     kernel_from_basis,
     norm,
+    norm_and_error,
     paired,
-    power_function,
-    project,
 )
 from rkhs_lit.pca import (
     PrincipalComponents,
@@ -285,8 +294,13 @@ from rkhs_lit.pca import (
     modes,
     preimage,
 )
+from rkhs_lit.quadratic import (
+    QPSolution,
+    solve_qp,
+)
 from rkhs_lit.representer import (
     Loss,
+    Shifted,
     duality_gap,
     minimize_risk,
     regularised_risk,
@@ -294,30 +308,62 @@ from rkhs_lit.representer import (
 from rkhs_lit.ridge import (
     CrossValidation,
     RidgePath,
+    Standardisation,
     cross_validate,
     degrees_of_freedom,
-    gaussian_derivative,
-    gp_posterior,
     leave_fold_out,
     leave_one_out,
-    log_marginal_likelihood,
     ridge,
     ridge_factor,
     ridge_path,
     ridge_spectrum,
     smoother_matrix,
     split_folds,
+    standardise,
 )
 from rkhs_lit.riesz import (
     GramSolution,
     gram_solve,
     riesz_representer,
 )
+from rkhs_lit.rules import (
+    Conjugated,
+    Definiteness,
+    Delta,
+    FeatureKernel,
+    FunctionKernel,
+    Kernel,
+    Linear,
+    Mapped,
+    Pairs,
+    Power,
+    Product,
+    Scaled,
+    Sum,
+    TensorProduct,
+    as_kernel,
+    checked,
+    is_positive_definite,
+    normalised,
+    substrings,
+    words,
+)
 from rkhs_lit.svm import (
     SVM,
     nu_svm,
     pair_steps,
     svm,
+)
+from rkhs_lit.tiles import (
+    parallel,
+    reduce_runs,
+    reduce_tiles,
+)
+from rkhs_lit.two_samples import (
+    PermutationTest,
+    mmd_test,
+    permutation_pvalue,
+    split_statistics,
 )
 from rkhs_lit.unmixing import (
     FeatureSelection,
@@ -381,8 +427,10 @@ __all__ = [
     "RidgePath",
     "SVM",
     "Scaled",
+    "Shifted",
     "Sigmoid",
     "Sinc",
+    "Standardisation",
     "Sum",
     "Taylor",
     "TensorProduct",
@@ -390,6 +438,7 @@ __all__ = [
     "Vectors",
     "as_function",
     "as_kernel",
+    "as_line",
     "as_points",
     "as_sequence",
     "balanced_labels",
@@ -403,6 +452,7 @@ __all__ = [
     "conditional_embedding",
     "conditional_hsic",
     "conditional_independence_test",
+    "conjugate",
     "cross_covariance",
     "cross_validate",
     "decompose",
@@ -466,6 +516,7 @@ __all__ = [
     "moved",
     "nonnegative",
     "norm",
+    "norm_and_error",
     "normalised",
     "normalised_conditional_hsic",
     "nu_svm",
@@ -476,6 +527,7 @@ __all__ = [
     "operator_core",
     "pair_steps",
     "paired",
+    "parallel",
     "permutation_pvalue",
     "pivoted_cholesky",
     "plain_array",
@@ -488,6 +540,7 @@ __all__ = [
     "project",
     "random_fourier_features",
     "real_array",
+    "reduce_runs",
     "reduce_tiles",
     "regularised_risk",
     "regularised_solve",
@@ -498,6 +551,7 @@ __all__ = [
     "ridge_spectrum",
     "riesz_representer",
     "same_columns",
+    "sample_maps",
     "select_features",
     "smoother_matrix",
     "solve_qp",
@@ -509,6 +563,7 @@ __all__ = [
     "split_statistics",
     "squared_distances",
     "squared_norm",
+    "standardise",
     "substrings",
     "svm",
     "tensor",
@@ -519,6 +574,7 @@ __all__ = [
     "validate_filter",
     "values_at",
     "vector",
+    "waves",
     "whole",
     "width",
     "witness",

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 7f585bb38d105649
+# Cells: 5ee1ee2b2cbdca59
 
 # %% [1] COCO: the two functions that covary most
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from scipy.linalg import eigh, solve_triangular, svd, svdvals
 from scipy.linalg.blas import dsymv
 
 import rkhs_lit.conventions as check
-from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import cross_covariance, lanczos
 from rkhs_lit.kernels import Kernel
+from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.mean_embedding import moved, squared_norm
-from rkhs_lit.mmd import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
+from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.pca import centre
 
 

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 1632bd2c4dfb2c1b
+# Cells: a15eee9cbdeb06a4
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -17,11 +17,11 @@ import numpy as np
 from scipy.special import gammaincc
 
 import rkhs_lit.conventions as check
-from rkhs_lit.bochner import NystromFeatures, pivoted_cholesky
 from rkhs_lit.cross_covariance import is_constant
 from rkhs_lit.kernels import TILE, Gaussian, Kernel, reduce_tiles
+from rkhs_lit.low_rank import NystromFeatures, pivoted_cholesky
 from rkhs_lit.mean_embedding import moved, squared_norm
-from rkhs_lit.mmd import PermutationTest, permutation_pvalue
+from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import Features, paired
 from rkhs_lit.pca import centre
 

@@ -318,7 +318,7 @@ def drag(tab, name, index, dx, dy=0):
 @pytest.mark.parametrize("kernel", [rkhs_lit.Gaussian, rkhs_lit.Laplace])
 def test_play_with_the_space_of_a_kernel(visit, kernel):
     """thm-power-function"""
-    tab = visit("book/moore_aronszajn.html")
+    tab = visit("book/interpolation.html")
     before, _ = played(tab, "space")
     drag(tab, "space", 1, 30, -20)
     tab.locator("#play-space .handle").first.press("ArrowLeft")
@@ -400,7 +400,7 @@ def test_play_with_one_step_of_the_filter(visit):
 
 
 @pytest.mark.parametrize("name, page", {
-    "space": "moore_aronszajn", "ridge": "ridge", "witness": "mmd", "shuffle": "hsic",
+    "space": "interpolation", "ridge": "ridge", "witness": "mmd", "shuffle": "hsic",
     "filter": "filtering"}.items())
 def test_without_scripts_there_is_a_still_picture(visit, name, page):
     tab = visit(f"book/{page}.html", java_script_enabled=False)

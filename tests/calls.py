@@ -69,6 +69,11 @@ def start():
     return np.zeros(1)
 
 
+def start_at(item):
+    """A total with one item."""
+    return np.zeros(1) + item
+
+
 PAIR = dict(k=k, l=l, X=X, Y=Y)
 FIT = dict(kernel=k, X=X, y=y)
 TRIPLE = dict(kx=k, ky=l, kz=k, X=X, Y=Y, Z=Z)
@@ -97,6 +102,10 @@ GOOD = {
     "vector": dict(values=y, name="values", n=8),
     "whole": dict(value=3, name="value"),
     "width": dict(value=1.0, name="value"),
+    # tiles
+    "parallel": dict(executor=None, progress=False),
+    "reduce_runs": dict(work=start_at, items=[1.0, 2.0]),
+    "reduce_tiles": dict(visit=visit, start=start, n=3, m=4),
     # riesz
     "gram_solve": dict(gram=K, values=y),
     "riesz_representer": dict(gram=K, values=y),
@@ -131,7 +140,6 @@ GOOD = {
     "lag_vectors": dict(signal=SIGNAL, memory=3),
     "normalised": dict(kernel=Linear() + 1.0 * k),
     "polynomial_features": dict(X=X, degree=2),
-    "reduce_tiles": dict(visit=visit, start=start, n=3, m=4),
     "squared_distances": dict(X=X, Y=T),
     "substrings": dict(p=2),
     "substrings.__call__": dict(text="banana"),
@@ -145,66 +153,79 @@ GOOD = {
     "RKHSFunction": dict(kernel=k, points=X, weights=y),
     "RKHSFunction.__call__": dict(T=T),
     "as_function": dict(f=f),
-    "decompose": dict(f=RKHSFunction(k + l, X, y)),
     "inner": dict(f=f, g=f),
-    "interpolate": FIT,
     "kernel_from_basis": dict(basis=table, gram=np.eye(2)),
     "norm": dict(f=f),
+    "norm_and_error": dict(f=f),
     "paired": PAIR,
+    # interpolation
+    "decompose": dict(f=RKHSFunction(k + l, X, y)),
+    "interpolate": FIT,
     "power_function": dict(kernel=k, X=X, T=T),
     "project": dict(f=f, X=T),
-    # mercer
-    "Eigensystem.coefficients": dict(f=one),
-    "Eigensystem.features": dict(T=T),
+    # fourier_series
     "FourierKernel": dict(coefficients=[1.0, 0.5]),
     "FourierKernel:series": dict(coefficients=halves, degree=3),
     "FourierKernel.spectrum": dict(degree=2),
     "JacobiTheta": dict(sigma=1.0),
     "JacobiTheta.spectrum": dict(degree=2),
-    "eigensystem": dict(kernel=k, nodes=X, weights=w, n_components=2),
+    "as_line": dict(X=X[:, 0]),
     "fourier_coefficients": dict(f=np.cos, degree=2, n_points=8),
+    "spectral_inner": dict(a=[1.0, 1.0], b=[3.0, 1.0], eigenvalues=[1.0, 0.5]),
+    "spectral_norm": dict(a=[1.0, 1.0], eigenvalues=[1.0, 0.5]),
+    "waves": dict(T=T[:, 0], l=[0.0, 1.0, -1.0, 2.0]),
+    # mercer
+    "Eigensystem.coefficients": dict(f=one),
+    "Eigensystem.features": dict(T=T),
+    "eigensystem": dict(kernel=k, nodes=X, weights=w, n_components=2),
     "fourier_eigensystem": dict(kernel=rkhs_lit.JacobiTheta(1.0), degree=2),
     "hermite_eigensystem": dict(sigma=1.0, width=1.0, n_components=2),
     "integral_operator": dict(kernel=k, nodes=X, weights=w, f=one),
-    "spectral_inner": dict(a=[1.0, 1.0], b=[3.0, 1.0], eigenvalues=[1.0, 0.5]),
-    "spectral_norm": dict(a=[1.0, 1.0], eigenvalues=[1.0, 0.5]),
     # bochner
+    "Matern": dict(nu=1.5, sigma=1.0),
+    "spectral_density": dict(kernel=k, omega=X),
+    "spectral_sample": dict(kernel=k, n=4, dim=2, rng=0),
+    # low_rank
     "FourierFeatures": dict(frequencies=X, phases=y, n_features=16),
     "FourierFeatures.__call__": dict(X=T),
-    "Matern": dict(nu=1.5, sigma=1.0),
     "NystromFeatures.__call__": dict(X=T),
     "nystrom_features": dict(kernel=k, landmarks=X),
     "pivoted_cholesky": dict(kernel=k, X=X),
     "random_fourier_features": dict(kernel=k, n_features=4, dim=2, rng=0),
     "rff_variance": dict(kernel=k, X=X, Y=T, n_features=4),
-    "spectral_density": dict(kernel=k, omega=X),
-    "spectral_sample": dict(kernel=k, n=4, dim=2, rng=0),
     # representer
     "Loss": dict(name="huber", parameter=1.0),
     "Loss.__call__": dict(y=y, z=w),
     "duality_gap": dict(f=f, y=y, loss="squared", lam=0.1),
     "minimize_risk": dict(**FIT, loss="squared", lam=0.1),
     "minimize_risk:hinge": dict(kernel=k, X=X, y=LABELS, loss=Loss("hinge"), lam=0.1),
+    "minimize_risk:offset": dict(**FIT, loss="absolute", lam=0.1, offset=True),
     "regularised_risk": dict(f=f, X=X, y=y, loss="squared", lam=0.1),
+    "Shifted": dict(function=f, b=1.0),
+    "Shifted.__call__": dict(T=T),
     # ridge
     "RidgePath.__call__": dict(T=T),
     "RidgePath.function": dict(j=0),
     "cross_validate": dict(kernels=[k, l], X=X, y=y, lams=GRID, folds=2, test=2, rng=0),
     "cross_validate:folds": dict(kernels=[k], X=X, y=y, lams=GRID, folds=FOLDS),
     "degrees_of_freedom": dict(kernel=k, X=X, lam=0.1),
-    "gaussian_derivative": dict(X=X, sigma=1.0),
-    "gp_posterior": dict(**FIT, noise=0.1, T=T),
     "leave_fold_out": dict(**FIT, lam=0.1, folds=FOLDS),
     "leave_one_out": dict(**FIT, lam=0.1),
-    "log_marginal_likelihood": dict(
-        **FIT, noise=0.1, derivatives=[K], return_gradient=True
-    ),
     "ridge": dict(**FIT, lam=0.1),
+    "ridge:offset": dict(**FIT, lam=0.1, offset=True),
+    "standardise": dict(X=X),
+    "Standardisation.__call__": dict(T=T),
     "ridge_factor": dict(K=K, lam=0.1),
     "split_folds": dict(n=8, folds=2, test=2, rng=0),
     "ridge_path": dict(**FIT, lams=GRID),
     "ridge_spectrum": dict(K=K, lam=0.1),
     "smoother_matrix": dict(kernel=k, X=X, lam=0.1),
+    # gaussian_process
+    "gaussian_derivative": dict(X=X, sigma=1.0),
+    "gp_posterior": dict(**FIT, noise=0.1, T=T),
+    "log_marginal_likelihood": dict(
+        **FIT, noise=0.1, derivatives=[K], return_gradient=True
+    ),
     # pca
     "PrincipalComponents.first": dict(r=1),
     "PrincipalComponents.reconstruct": dict(T=T),
@@ -215,6 +236,8 @@ GOOD = {
     "kernel_pca": dict(kernel=k, X=X, n_components=2),
     "preimage": dict(f=RKHSFunction(k, X, w), start=X[0]),
     # duality
+    "conjugate": dict(points=[-1.0, 0.0, 2.0], values=[1.0, 0.0, 4.0], slopes=[0.0, 1.0]),
+    # quadratic
     "solve_qp": dict(
         P=np.eye(2), q=[0.0, -3.0], A=[[1.0, 1.0]], b=[1.0], lower=[0.0, 0.0],
         upper=[2.0, 2.0], C=[[1.0, -1.0]], c=[1.0],
@@ -243,11 +266,13 @@ GOOD = {
     "median_heuristic": dict(X=X, max_points=6, rng=0),
     "mmd2_biased": dict(kernel=k, X=X, Y=T),
     "mmd2_unbiased": dict(kernel=k, X=X, Y=T),
+    "sample_maps": dict(kernel=k, X=X, Y=T),
+    "witness": dict(kernel=k, X=X, Y=T),
+    # two_samples
     "mmd_test": dict(kernel=k, X=X, Y=T, n_permutations=9, rng=0),
     "permutation_pvalue": dict(statistic=2.0, null_distribution=y),
     "split_statistics": dict(K=K - K.mean(0) - K.mean(1)[:, None] + K.mean(),
                              S=np.eye(8)[:, :3]),
-    "witness": dict(kernel=k, X=X, Y=T),
     # cross_covariance
     "LowRank": dict(U=X, V=Y, diagonal=y),
     "RKHSOperator": dict(k=k, X=X, l=l, Y=T, weights=np.ones((8, 3))),
@@ -348,6 +373,7 @@ MADE_BY = {
     "QPSolution": "solve_qp",
     "RidgePath": "ridge_path",
     "SVM": "svm",
+    "Standardisation": "standardise",
     "Unmixing": "hsic_unmix",
 }
 # Classes that are no callable of their own -> why.

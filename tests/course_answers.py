@@ -9,7 +9,7 @@ from math import factorial, prod
 from types import SimpleNamespace
 
 import numpy as np
-from rkhs_lit import Linear, RKHSFunction, RKHSOperator  # noqa: F401
+from rkhs_lit import Conjugated, Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
 from scipy.optimize import minimize
 
 
@@ -18,8 +18,21 @@ def as_points(X, name="X"):
     return X[:, None] if X.ndim == 1 else X
 
 
+def reduce_tiles(visit, start, n, m=None):
+    total, rows = start(), range(0, n, 100)
+    columns = rows if m is None else range(0, m, 100)
+    for u, a in enumerate(rows):
+        for b in columns[u if m is None else 0:]:
+            visit(total, slice(a, min(a + 100, n)), slice(b, min(b + 100, m or n)))
+    return total
+
+
 def riesz_representer(gram, values, *, tol=None):
     return np.linalg.solve(gram, values)
+
+
+def normalised(kernel):
+    return Conjugated(kernel, lambda X: 1 / np.sqrt(kernel.diag(X)))
 
 
 def polynomial_features(X, degree, c=1.0):
@@ -33,6 +46,15 @@ def polynomial_features(X, degree, c=1.0):
 
 def inner(f, g):
     return f.weights @ f.kernel(f.points, g.points) @ g.weights
+
+
+def norm(f):
+    return np.sqrt(f.weights @ f.kernel(f.points) @ f.weights)
+
+
+def kernel_from_basis(basis, gram):
+    L = np.linalg.cholesky(gram)
+    return Mapped(Linear(), lambda X: np.linalg.solve(L, basis(X).T).T)
 
 
 def interpolate(kernel, X, y):
@@ -51,6 +73,16 @@ def power_function(kernel, X, T):
 
 def spectral_inner(a, b, eigenvalues):
     return np.sum(np.array(a) * b / eigenvalues)
+
+
+def integral_operator(kernel, nodes, weights, f):
+    return RKHSFunction(kernel, nodes, weights * f(nodes))
+
+
+def spectral_density(kernel, omega):
+    s = kernel.sigma
+    factor = (s / np.sqrt(2 * np.pi)) ** omega.shape[1]
+    return factor * np.exp(-s**2 * (omega**2).sum(axis=1) / 2)
 
 
 def rff_variance(kernel, X, Y, n_features, *, paired=True):
@@ -96,10 +128,20 @@ def leave_one_out(kernel, X, y, lam):
     return np.array(errors)
 
 
+def gp_posterior(kernel, X, y, noise, T):
+    G, C = np.linalg.inv(kernel(X) + noise * np.eye(len(X))), kernel(T, X)
+    return C @ G @ y, kernel(T) - C @ G @ C.T
+
+
 def centre(K):
     n = len(K)
     H = np.eye(n) - np.ones((n, n)) / n
     return H @ K @ H
+
+
+def conjugate(points, values, slopes):
+    return np.array([max(np.dot(g, s) - v for s, v in zip(points, values, strict=True))
+                     for g in slopes])
 
 
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None, c=None,
@@ -141,6 +183,11 @@ def mmd2_unbiased(kernel, X, Y):
     K, L, m, n = kernel(X), kernel(Y), len(X), len(Y)
     within = (K.sum() - np.trace(K)) / (m * (m - 1))
     return within + (L.sum() - np.trace(L)) / (n * (n - 1)) - 2 * kernel(X, Y).mean()
+
+
+def permutation_pvalue(statistic, null_distribution, *, tol=0.0):
+    null = np.asarray(null_distribution)
+    return (1 + np.sum(null >= statistic - tol)) / (1 + len(null))
 
 
 def cross_covariance(k, l, X, Y, *, centred=True):
@@ -206,9 +253,10 @@ def conditional_hsic(Kx, Ky, Kz, lam):
     return np.trace(H @ Kx @ H @ R @ H @ Ky @ H @ R) / n**2
 
 
-def conditional_embedding(k, l, X, Y, lam):
-    inverse = np.linalg.inv(k(X) + len(X) * lam * np.eye(len(X)))
-    return lambda x: RKHSFunction(l, Y, inverse @ k(X, [x])[:, 0])
+def ConditionalEmbedding___call__(self, x):
+    K, n = self.k(self.X), len(self.X)
+    w = np.linalg.solve(K + n * self.lam * np.eye(n), self.k(self.X, [x])[:, 0])
+    return RKHSFunction(self.l, self.Y, w)
 
 
 def kernel_sum_rule(k, l, X, Y, prior, lam, eps=None, *, tol=1e-14):
@@ -221,11 +269,14 @@ def kernel_chain_rule(k, l, X, Y, prior, lam, eps=None, *, tol=1e-14):
     return RKHSOperator(k, X, l, Y, np.diag(w))
 
 
-def kernel_bayes_rule(k, l, X, Y, prior, lam, eps, *, method="squared", tol=1e-14):
-    n, K = len(X), k(X)
-    W = np.diag(np.linalg.solve(l(Y) + n * lam * np.eye(n), prior(Y)))
-    Z = W @ np.linalg.solve(K @ W @ K @ W + eps * np.eye(n), K @ W)
-    return lambda x: RKHSFunction(l, Y, Z @ k(X, [x])[:, 0])
+def posterior_weights(G, w, phi, eps, method="squared"):
+    if method == "clipped":
+        w = np.maximum(w, 0)
+    LG = np.diag(w) @ G
+    S, I = G.T @ LG, np.eye(G.shape[1])
+    if method == "clipped":
+        return LG @ np.linalg.solve(S + eps * I, phi)
+    return LG @ np.linalg.solve(S @ S + eps * I, S @ phi)
 
 
 def unit_mass(w):

@@ -453,7 +453,8 @@ def test_concordance_has_every_result_of_the_sources():
 
 
 def test_every_chapter_has_a_row_in_the_concordance():
-    missing = {*CHAPTERS} - {row["chapter"] for row in concordance()} - {"conventions"}
+    missing = {*CHAPTERS} - {row["chapter"] for row in concordance()}
+    missing -= {"conventions", "tiles", "two_samples"}  # of their own, not of the sources
     none(f"no row for {chapter}: enter what it proves" for chapter in missing)
 
 

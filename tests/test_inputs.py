@@ -215,7 +215,7 @@ KINDS = {
     "things": "as_sequence.X Pairs.first Pairs.second",
     "point": "x start mean KernelBayesFilter.step.y KernelBayesFilter.update.y",
     "vector": "y z a b w phi weights values signal phases diagonal prior_weights q "
-    "null_distribution",
+    "null_distribution waves.l",
     "columns": "W U V S G modes.start real_array.values gram_solve.values riesz_representer.values "
     "solve_qp.A solve_qp.C solve_qp.factor RKHSOperator.weights hsic_unmix.start",
     "computed": "finite.values",
@@ -223,7 +223,7 @@ KINDS = {
     "classes": "balanced_labels.y",
     "gram": "K L Kx Ky Kz gram covariance P",
     "matrices": "derivatives",
-    "number": "statistic value Sigmoid.a Sigmoid.c gamma_pvalue.mean gamma_pvalue.variance",
+    "number": "statistic value Shifted.b Sigmoid.a Sigmoid.c gamma_pvalue.mean gamma_pvalue.variance",
     "positive": "sigma lam eps noise width period parameter radius C Matern.nu "
     "positive.value width.value",
     "nonnegative": "c mass slack nonnegative.value lanczos.zero",
@@ -232,13 +232,13 @@ KINDS = {
     "whole": "degree n_components n_features n_permutations max_rank max_points m n r j "
     "max_steps dim memory p split held_out n_points whole.value",
     "flag": "centred unbiased offset paired normalise return_pivots return_gradient "
-    "flag.value",
+    "progress flag.value",
     "choice": "method direction solver estimate loss Loss.name choice.value",
     "rng": "rng",
     "kernel": "kernel k l kx ky kz first second",
     "kernels": "kernels",
-    "rkhs": "f g mu prior previous embedding_distance.nu embedding_inner.nu",
-    "instance": "A B Phi Psi other pca",
+    "rkhs": "f g mu prior previous Shifted.function embedding_distance.nu embedding_inner.nu",
+    "instance": "A B Phi Psi other pca executor",
     "callable": "function.value checked.read reduce_tiles.start reduce_tiles.visit",
     "function": "function features map basis coefficients Eigensystem.coefficients.f "
     "fourier_coefficients.f integral_operator.f ConditionalEmbedding.expectation.g "
@@ -255,7 +255,8 @@ KINDS = {
     "plain_array.values same_columns.X same_columns.Y checked.default "
     "ridge_factor.kernel ridge_spectrum.kernel kernel_sum_rule.eps kernel_chain_rule.eps "
     "posterior_weights.G posterior_weights.w posterior_weights.phi unit_mass.w "
-    "pair_steps.K pair_steps.t pair_steps.a pair_steps.tol pair_steps.steps",
+    "pair_steps.K pair_steps.t pair_steps.a pair_steps.tol pair_steps.steps "
+    "reduce_runs.work reduce_runs.items",
 }
 KIND = {word: kind for kind, words in KINDS.items() for word in words.split()}
 # Kernels that leave it to a function, or to equality, what a point is.
@@ -274,6 +275,7 @@ ALLOWED = {
     "Taylor.radius inf": "the series converges everywhere",
     "Taylor:series.radius inf": "the series converges everywhere",
     "gram_dot.Y none": "the matrix K(X)",
+    "reduce_tiles.start none": "nothing is summed",
     "Features.joined.other array": "points are welcome too",
     "Polynomial.c large": "too large for the points: the error names the kernel",
     "ridge_factor.K lopsided": "its lower half is read",
@@ -283,6 +285,8 @@ ALLOWED = {
     "spectral_norm.a complex": "Fourier coefficients",
     "RidgePath.function.j negative": "counts from the end",
     "centre.K lopsided": "HKH for any square K",
+    "ridge.y table": "two outputs, two functions",
+    "ridge:offset.y table": "two outputs, two functions",
     "split_statistics.K lopsided": "a quadratic form sees the symmetric part only",
     "svm.C inf": "the hard margin",
     "regularised_risk.lam large": "the risk overflows: the error names f",
