@@ -269,6 +269,17 @@ def _covariance_data(rng):
     return dict(pairs(rng), S=points(rng, 3), T=points(rng, 4))
 
 
+def _coco_data(rng):
+    """One pair occurs twice: both Gram matrices are singular, as in the chapter."""
+    some = pairs(rng)
+    twice = [0, *range(len(some["X"]))]
+    return dict(some, X=some["X"][twice], Y=some["Y"][twice])
+
+
+def _witness_data(rng):
+    return dict(_coco_data(rng), S=points(rng, 3), T=points(rng, 4))
+
+
 def _coco_test_data(rng):
     n = 12
     x = np.cumsum(rng.uniform(0.3, 1.0, size=n))
@@ -484,10 +495,11 @@ TASKS = [
          "Part 4: the inner product of k_x ⊗ l_y and k_x' ⊗ l_y' is k(x, x') l(y, y'); "
          "sum with the weights of both."),
     Task("coco_value", "coco", "coco", "thm-coco-spectral", 4, "coco(k, l, X, Y).value",
-         pairs,
-         "Part 3 of the proof: the eigenvalues of K̃L̃. Or part 1, with any factors."),
+         _coco_data,
+         "Part 3 of the proof: the eigenvalues of K̃L̃. Or part 1, with any factors. A pair "
+         "that occurs twice makes both Gram matrices singular."),
     Task("coco_witnesses", "coco", "coco", "thm-coco-witnesses", 4,
-         "(lambda c: np.outer(c.f(S), c.g(T)))(coco(k, l, X, Y))", _covariance_data,
+         "(lambda c: np.outer(c.f(S), c.g(T)))(coco(k, l, X, Y))", _witness_data,
          "The proof defines f with the weights (Gv)_i / (nγ), and g with (Fu)_i / (nγ).",
          "f and g may both change their sign: the products f(s) g(t) are compared."),
     Task("coco_test", "coco", "coco_test", "prop-coco-level", 4,

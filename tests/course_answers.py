@@ -203,7 +203,8 @@ def hs_inner(A, B):
 def coco(k, l, X, Y, *, tol=None, max_rank=None):
     n = len(X)
     H = np.eye(n) - 1 / n
-    F, G = H @ np.linalg.cholesky(k(X)), H @ np.linalg.cholesky(l(Y))
+    (r, A), (s, B) = (np.linalg.eigh(H @ K @ H) for K in (k(X), l(Y)))
+    F, G = A * np.sqrt(np.maximum(r, 0)), B * np.sqrt(np.maximum(s, 0))
     U, s, Vt = np.linalg.svd(F.T @ G / n)
     f = RKHSFunction(k, X, G @ Vt[0] / (n * s[0]))
     return SimpleNamespace(value=s[0], f=f,
