@@ -24,6 +24,12 @@ def _ridge(shift, kernel, X, y, centred=False):
     return r.RKHSFunction(kernel, X, solve(K + shift * eye(n), shifted))
 
 
+def _posterior(kernel, X, y, noise, T, sign=-1, more=0.0):
+    C = kernel(T, X)
+    explained = C @ solve(kernel(X) + noise * eye(len(X)), C.T)
+    return None, kernel(T) + sign * explained + more * eye(len(T))
+
+
 def _quadratic(basis, A):
     """The kernel b(x)' A b(y)."""
     L = np.linalg.cholesky(A)
@@ -300,6 +306,13 @@ MISTAKES = {
         "the values were taken for the coefficients": lambda G, l: l,
         "only the diagonal of G was used": lambda G, l: l / np.diag(G),
     },
+    "normalised": {
+        "the root of k(x, x) was forgotten":
+            lambda k: r.Conjugated(k, lambda X: 1 / k.diag(X)),
+        "k(x, x) was multiplied where it divides":
+            lambda k: r.Conjugated(k, lambda X: np.sqrt(k.diag(X))),
+        "nothing was divided": lambda k: k,
+    },
     "polynomial_features": {
         "the multinomial coefficients were forgotten": _features("none"),
         "the multinomial coefficients stand without their root": _features("square"),
@@ -435,6 +448,16 @@ MISTAKES = {
             lambda k, X, y, lam: y - r.leave_one_out(k, X, y, lam),
         "divided by S_ii, not by 1 - S_ii": lambda k, X, y, lam:
             (y - _ridge(lam, k, X, y)(X)) / np.diag(r.smoother_matrix(k, X, lam)),
+    },
+    "gp_posterior": {
+        "`noise` is a variance, and was squared":
+            lambda k, X, y, noise, T: r.gp_posterior(k, X, y, noise**2, T),
+        "the noise was added to the covariance: that is of new observations":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, more=noise),
+        "this is the covariance of the prior: nothing was subtracted":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=0),
+        "what the data explain was added: it must be subtracted":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=1),
     },
     "centre": {
         "only the rows were centred: H stands on one side only":

@@ -167,6 +167,11 @@ def _riesz_data(rng):
     return dict(G=B.T @ B + np.eye(4), l=rng.normal(size=4))
 
 
+def _cosine_data(rng):
+    return dict(k=Make("Polynomial", 2, float(rng.uniform(0.5, 2.0))),
+                X=points(rng, 5), Y=points(rng, 4))
+
+
 def _monomials_data(rng):
     return dict(X=points(rng, 5), Y=points(rng, 4), m=int(rng.integers(2, 5)),
                 c=float(rng.uniform(0.5, 2.0)))
@@ -346,6 +351,10 @@ TASKS = [
     Task("riesz_representer", "riesz", "riesz_representer", "thm-riesz-gram", 3,
          "riesz_representer(G, l)", _riesz_data,
          "Part 1 of the proof ends with l_i = Σ_j G_ij c_j: solve that for c."),
+    Task("normalised", "rules", "normalised", "lem-conjugation", 2,
+         "normalised(k)(X, Y)", _cosine_data,
+         "The sentence after the proof: which f gives the features f(x) φ(x) norm one? "
+         "Conjugated multiplies by it."),
     Task("polynomial_features", "kernels", "polynomial_features", "thm-monomials", 4,
          "polynomial_features(X, m, c) @ polynomial_features(Y, m, c).T",
          _monomials_data,
@@ -362,7 +371,8 @@ TASKS = [
          "a sum over the Gram matrix of its own points.", robust=False),
     Task("kernel_from_basis", "moore_aronszajn", "kernel_from_basis",
          "thm-basis-kernel", 4,
-         "kernel_from_basis(lambda X: polynomial_features(X, 1), G)(T)", _basis_data,
+         "kernel_from_basis(lambda X: np.column_stack([X, X[:, 0]**2]), G)(T)",
+         _basis_data,
          "The proof looks for the representer Σ_j c_j b_j of the value at x and finds "
          "c = G⁻¹ b(x); its last line has the features L⁻¹ b(x).",
          "One function that returns an array of values is enough."),
@@ -426,6 +436,11 @@ TASKS = [
          "leave_one_out(k, X, y, lam)",
          only(sample, "k", "X", "y", "lam"),
          "The residual of the fit to all points, divided by 1 - S_ii: what is S?"),
+    Task("gp_posterior", "gaussian_process", "gp_posterior", "thm-gp-posterior", 4,
+         "gp_posterior(k, X, y, lam, T)[1]", sample,
+         "The proof names A, B and C of the conditioning lemma. The mean is C B⁻¹ y, "
+         "and the covariance A - C B⁻¹ C'.",
+         "The covariance is compared; the chapter's own cells compare the mean."),
     Task("centre", "pca", "centre", "lem-centre", 2, "centre(K)",
          lambda rng: grams(rng, "K"),
          "The first line of the proof: a centred feature is Σ_s H_is φ(x_s). Insert "

@@ -1,4 +1,4 @@
-"""Reproducing kernel Hilbert spaces: the package that the book builds.
+r"""Reproducing kernel Hilbert spaces: the package that the book builds.
 
 Each module holds the exported cells of the chapter of the same name. In the
 order of the book:
@@ -15,13 +15,15 @@ rkhs_lit.tiles -- Work in pieces: sums over tiles, in parallel
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
 
-rkhs_lit.kernels -- Kernels: inner products of features you need not see
-    BSpline, Conjugated, Definiteness, Delta, Exponential, FeatureKernel,
-    FunctionKernel, Gaussian, Kernel, Laplace, Linear, Mapped, Pairs,
-    Polynomial, Power, Product, Scaled, Sigmoid, Sinc, Sum, Taylor,
-    TensorProduct, as_kernel, checked, gaussian_bumps, gaussian_features,
-    gram_dot, is_positive_definite, lag_vectors, normalised,
-    polynomial_features, squared_distances, substrings, words
+rkhs_lit.rules -- Kernels: inner products of features you need not see
+    Conjugated, Definiteness, Delta, FeatureKernel, FunctionKernel, Kernel,
+    Linear, Mapped, Pairs, Power, Product, Scaled, Sum, TensorProduct,
+    as_kernel, checked, is_positive_definite, normalised, substrings, words
+
+rkhs_lit.kernels -- Kernels on $\R^d$, and features one can list
+    BSpline, Exponential, Gaussian, Laplace, Polynomial, Sigmoid, Sinc, Taylor,
+    gaussian_bumps, gaussian_features, gram_dot, lag_vectors,
+    polynomial_features, squared_distances
 
 rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functions
     Features, RKHSFunction, as_function, inner, kernel_from_basis, norm,
@@ -230,39 +232,19 @@ from rkhs_lit.interpolation import (
 )
 from rkhs_lit.kernels import (
     BSpline,
-    Conjugated,
-    Definiteness,
-    Delta,
     Exponential,
-    FeatureKernel,
-    FunctionKernel,
     Gaussian,
-    Kernel,
     Laplace,
-    Linear,
-    Mapped,
-    Pairs,
     Polynomial,
-    Power,
-    Product,
-    Scaled,
     Sigmoid,
     Sinc,
-    Sum,
     Taylor,
-    TensorProduct,
-    as_kernel,
-    checked,
     gaussian_bumps,
     gaussian_features,
     gram_dot,
-    is_positive_definite,
     lag_vectors,
-    normalised,
     polynomial_features,
     squared_distances,
-    substrings,
-    words,
 )
 from rkhs_lit.low_rank import (
     FourierFeatures,
@@ -346,6 +328,28 @@ from rkhs_lit.riesz import (
     GramSolution,
     gram_solve,
     riesz_representer,
+)
+from rkhs_lit.rules import (
+    Conjugated,
+    Definiteness,
+    Delta,
+    FeatureKernel,
+    FunctionKernel,
+    Kernel,
+    Linear,
+    Mapped,
+    Pairs,
+    Power,
+    Product,
+    Scaled,
+    Sum,
+    TensorProduct,
+    as_kernel,
+    checked,
+    is_positive_definite,
+    normalised,
+    substrings,
+    words,
 )
 from rkhs_lit.svm import (
     SVM,

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: dce51e0ce8d92abe
+# Cells: 68850529d0a9ae04
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -87,7 +87,7 @@ def _labels(points):
     if isinstance(points, Pairs):
         points = [*zip(_labels(points.first), _labels(points.second))]
     elif isinstance(points, np.ndarray) and points.dtype.kind in "biuf":
-        points = points + 0.0                # where -0.0 is 0.0
+        points = points + 0                  # where -0.0 is 0.0
     first = {}
     return np.array([first.setdefault(_key(x), i)
                      for i, x in enumerate(points)])
@@ -123,7 +123,38 @@ def norm_and_error(f: "RKHSFunction") -> tuple[float, float]:
     return tuple(check.finite(q * scale, "f") for q in (size, error))
 
 
-# %% [5] Functions as data
+# %% [5] Fine print
+def as_function(f, name: str = "f", kernel: Kernel | None = None):
+    """The function itself, if it is an `RKHSFunction`, and in the space
+    of this kernel (:prf:ref:`lem-expansion-inner`)."""
+    if not isinstance(f, RKHSFunction):
+        raise ValueError(f"{name} must be an RKHSFunction, got "
+                         f"{type(f).__name__}")
+    if not (kernel is None or f.kernel is kernel or f.kernel == kernel):
+        raise ValueError(f"{name} must have the same kernel, {kernel}, got "
+                         f"{f.kernel}")
+    return f
+
+
+def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
+           ) -> "tuple[Features, Features]":
+    """The maps Φ and Ψ of pairs (x_i, y_i), at least so many
+    (:prf:ref:`def-synthesis`).
+
+    >>> paired(Linear(), Linear(), [1.0, 2.0], [3.0, 4.0])[1].diag()
+    array([ 9., 16.])
+    """
+    Phi, Psi = Features(k, X, "X", "k"), Features(l, Y, "Y", "l")
+    if Phi.n != Psi.n:
+        raise ValueError(f"Y must have as many points as X ({Phi.n}), got "
+                         f"{Psi.n}")
+    if Phi.n < at_least:
+        raise ValueError(f"X must hold at least {at_least} points, got "
+                         f"{Phi.n}")
+    return Phi, Psi
+
+
+# %% [6] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
 class Features(check.Record):
     """The map Φ that makes a function from weights, Φα = Σ α_i k(x_i, ·)
@@ -252,9 +283,9 @@ class Features(check.Record):
         with np.errstate(over="ignore", invalid="ignore"):
             d = self.kernel._diag(self.seen)
         if not 0 <= d.min() <= d.max() < np.inf:
-            raise ValueError(f"{self.kernel_name} must be positive definite "
-                             "and finite, but k(x, x) ranges from "
-                             f"{d.min():.6g} to {d.max():.6g}")
+            raise ValueError(
+                f"{self.kernel_name} must be positive definite and finite, "
+                f"but k(x, x) ranges from {d.min():.6g} to {d.max():.6g}")
         return d
 
     def unit(self) -> tuple[float, "Features"]:
@@ -264,25 +295,6 @@ class Features(check.Record):
         c = 2.0 ** min(max(math.frexp(largest)[1] - 1, -1000), 1000)
         return (c, self) if c == 1 else (
             c, replace(self, kernel=1 / c * self.kernel))
-
-
-# %% [6] Functions as data
-def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
-           ) -> tuple[Features, Features]:
-    """The maps Φ and Ψ of pairs (x_i, y_i), at least so many
-    (:prf:ref:`def-synthesis`).
-
-    >>> paired(Linear(), Linear(), [1.0, 2.0], [3.0, 4.0])[1].diag()
-    array([ 9., 16.])
-    """
-    Phi, Psi = Features(k, X, "X", "k"), Features(l, Y, "Y", "l")
-    if Phi.n != Psi.n:
-        raise ValueError(f"Y must have as many points as X ({Phi.n}), got "
-                         f"{Psi.n}")
-    if Phi.n < at_least:
-        raise ValueError(f"X must hold at least {at_least} points, got "
-                         f"{Phi.n}")
-    return Phi, Psi
 
 
 # %% [7] Functions as data
@@ -341,18 +353,6 @@ class RKHSFunction(check.Record, check.Vectors):
 
 
 # %% [8] Functions as data
-def as_function(f, name: str = "f", kernel: Kernel | None = None):
-    """The function itself, if it is an `RKHSFunction`, and in the space
-    of this kernel (:prf:ref:`lem-expansion-inner`)."""
-    if not isinstance(f, RKHSFunction):
-        raise ValueError(f"{name} must be an RKHSFunction, got "
-                         f"{type(f).__name__}")
-    if not (kernel is None or f.kernel is kernel or f.kernel == kernel):
-        raise ValueError(f"{name} must have the same kernel, {kernel}, got "
-                         f"{f.kernel}")
-    return f
-
-
 def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     """The inner product Σ α_i β_j k(x_i, y_j) of two functions with the
     same kernel, a tile at a time (:prf:ref:`thm-moore-aronszajn`)."""

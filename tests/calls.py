@@ -199,26 +199,33 @@ GOOD = {
     "duality_gap": dict(f=f, y=y, loss="squared", lam=0.1),
     "minimize_risk": dict(**FIT, loss="squared", lam=0.1),
     "minimize_risk:hinge": dict(kernel=k, X=X, y=LABELS, loss=Loss("hinge"), lam=0.1),
+    "minimize_risk:offset": dict(**FIT, loss="absolute", lam=0.1, offset=True),
     "regularised_risk": dict(f=f, X=X, y=y, loss="squared", lam=0.1),
+    "Shifted": dict(function=f, b=1.0),
+    "Shifted.__call__": dict(T=T),
     # ridge
     "RidgePath.__call__": dict(T=T),
     "RidgePath.function": dict(j=0),
     "cross_validate": dict(kernels=[k, l], X=X, y=y, lams=GRID, folds=2, test=2, rng=0),
     "cross_validate:folds": dict(kernels=[k], X=X, y=y, lams=GRID, folds=FOLDS),
     "degrees_of_freedom": dict(kernel=k, X=X, lam=0.1),
-    "gaussian_derivative": dict(X=X, sigma=1.0),
-    "gp_posterior": dict(**FIT, noise=0.1, T=T),
     "leave_fold_out": dict(**FIT, lam=0.1, folds=FOLDS),
     "leave_one_out": dict(**FIT, lam=0.1),
-    "log_marginal_likelihood": dict(
-        **FIT, noise=0.1, derivatives=[K], return_gradient=True
-    ),
     "ridge": dict(**FIT, lam=0.1),
+    "ridge:offset": dict(**FIT, lam=0.1, offset=True),
+    "standardise": dict(X=X),
+    "Standardisation.__call__": dict(T=T),
     "ridge_factor": dict(K=K, lam=0.1),
     "split_folds": dict(n=8, folds=2, test=2, rng=0),
     "ridge_path": dict(**FIT, lams=GRID),
     "ridge_spectrum": dict(K=K, lam=0.1),
     "smoother_matrix": dict(kernel=k, X=X, lam=0.1),
+    # gaussian_process
+    "gaussian_derivative": dict(X=X, sigma=1.0),
+    "gp_posterior": dict(**FIT, noise=0.1, T=T),
+    "log_marginal_likelihood": dict(
+        **FIT, noise=0.1, derivatives=[K], return_gradient=True
+    ),
     # pca
     "PrincipalComponents.first": dict(r=1),
     "PrincipalComponents.reconstruct": dict(T=T),
@@ -369,6 +376,7 @@ MADE_BY = {
     "RidgePath": "ridge_path",
     "SVM": "svm",
     "SVMCrossValidation": "svm_cross_validate",
+    "Standardisation": "standardise",
     "Unmixing": "hsic_unmix",
 }
 # Classes that are no callable of their own -> why.

@@ -9,7 +9,7 @@ from math import factorial, prod
 from types import SimpleNamespace
 
 import numpy as np
-from rkhs_lit import Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
+from rkhs_lit import Conjugated, Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
 from scipy.optimize import minimize
 
 
@@ -29,6 +29,10 @@ def reduce_tiles(visit, start, n, m=None):
 
 def riesz_representer(gram, values, *, tol=None):
     return np.linalg.solve(gram, values)
+
+
+def normalised(kernel):
+    return Conjugated(kernel, lambda X: 1 / np.sqrt(kernel.diag(X)))
 
 
 def polynomial_features(X, degree, c=1.0):
@@ -122,6 +126,11 @@ def leave_one_out(kernel, X, y, lam):
         K = kernel(X[rest]) + lam * np.eye(len(X) - 1)
         errors.append(y[i] - (kernel(X[[i]], X[rest]) @ np.linalg.solve(K, y[rest]))[0])
     return np.array(errors)
+
+
+def gp_posterior(kernel, X, y, noise, T):
+    G, C = np.linalg.inv(kernel(X) + noise * np.eye(len(X))), kernel(T, X)
+    return C @ G @ y, kernel(T) - C @ G @ C.T
 
 
 def centre(K):
