@@ -204,6 +204,20 @@ def _qp(sign=1.0, constrained=True):
     return wrong
 
 
+def _folds(what):
+    def wrong(kernels, X, y, Cs, *, folds):
+        def errors(k, C, F):
+            rest = np.setdiff1d(np.arange(len(y)), F)
+            rows = {"all": np.arange(len(y)), "swapped": F}.get(what, rest)
+            asked = rest if what == "swapped" else F
+            return np.sum(r.svm(k, X[rows], y[rows], C).predict(X[asked]) != y[asked])
+
+        found = np.array([[sum(errors(k, C, F) for F in folds) for C in Cs] for k in kernels])
+        return SimpleNamespace(errors=found if what == "counts" else found / len(y))
+
+    return wrong
+
+
 def _svm(what):
     def wrong(kernel, X, y, C):
         found = r.svm(kernel, X, y, C, offset=what != "no offset")
@@ -469,6 +483,11 @@ MISTAKES = {
         "the offset b was forgotten": _svm("b forgotten"),
         "the machine without offset was trained": _svm("no offset"),
         "b has the wrong sign": _svm("b negated"),
+    },
+    "svm_cross_validate": {
+        "the machines were trained on all points, also on the fold": _folds("all"),
+        "trained on the fold and asked at the others": _folds("swapped"),
+        "errors were counted, not divided by the number of points": _folds("counts"),
     },
     "mean_embedding": {
         "summed, not averaged (1 against 1/n)": lambda k, X, w=None: r.RKHSFunction(

@@ -165,6 +165,16 @@ def svm(kernel, X, y, C, *, offset=True):
     return SimpleNamespace(decision=lambda T: f(T) + b)
 
 
+def svm_cross_validate(kernels, X, y, Cs, *, folds=5, test=0, rng=None, offset=True):
+    errors = np.zeros((len(kernels), len(Cs)))
+    for q, j in np.ndindex(errors.shape):
+        for F in folds:
+            keep = np.delete(np.arange(len(y)), F)
+            f = svm(kernels[q], X[keep], y[keep], Cs[j]).decision(X[F])
+            errors[q, j] += np.sum(np.sign(f) != y[F]) / len(y)
+    return SimpleNamespace(errors=errors)
+
+
 def mean_embedding(kernel, X, weights=None):
     n = len(X)
     return RKHSFunction(kernel, X, np.ones(n) / n if weights is None else weights)
