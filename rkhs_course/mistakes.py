@@ -24,6 +24,18 @@ def _ridge(shift, kernel, X, y, centred=False):
     return r.RKHSFunction(kernel, X, solve(K + shift * eye(n), shifted))
 
 
+def _posterior(kernel, X, y, noise, T, sign=-1, more=0.0):
+    C = kernel(T, X)
+    explained = C @ solve(kernel(X) + noise * eye(len(X)), C.T)
+    return None, kernel(T) + sign * explained + more * eye(len(T))
+
+
+def _quadratic(basis, A):
+    """The kernel b(x)' A b(y)."""
+    L = np.linalg.cholesky(A)
+    return r.Mapped(r.Linear(), lambda X: basis(X) @ L)
+
+
 def _wide(kernel):
     """exp(-‖x-y‖²/σ²), where 2σ² is meant."""
     return r.Gaussian(kernel.sigma / np.sqrt(2))
@@ -136,19 +148,29 @@ def _chain_rule(shift, weights=np.diag):
     return wrong
 
 
-def _bayes_rule(zeta, shift=lambda n, lam: n * lam):
-    def wrong(k, l, X, Y, prior, lam, eps):
-        w = np.diag(_prior_weights(l, Y, prior, shift(len(Y), lam)))
-        K = k(X)
-        return lambda x: r.RKHSFunction(l, Y, zeta(K, w, k(X, [x])[:, 0], eps))
+def _conditional(matrix):
+    def wrong(self, x):
+        K, L, n = self.k(self.X), self.l(self.Y), len(self.X)
+        return r.RKHSFunction(self.l, self.Y, solve(matrix(self, K, L, n),
+                                                    self.k(self.X, [x])[:, 0]))
 
     return wrong
 
 
-def _squared_posterior(K, W, k, eps, square=True):
-    C = K @ W
-    return W @ solve((C @ C if square else C) + eps * eye(len(K)),
-                     C @ k if square else k)
+def _squared_posterior(LG, G, S, phi, eps):
+    return LG @ solve(S @ S + eps * eye(len(S)), S @ phi)
+
+
+def _posterior(zeta, clip=True):
+    def wrong(G, w, phi, eps, method="squared"):
+        clipped = method == "clipped"
+        LG = (np.maximum(w, 0) if clipped and clip else w)[:, None] * G
+        S = G.T @ LG
+        if clipped:
+            return LG @ solve(S + eps * eye(len(S)), phi)
+        return zeta(LG, G, S, phi, eps)
+
+    return wrong
 
 
 def _null_moments(K, L, centred=True, ddof=0):
@@ -292,6 +314,20 @@ MISTAKES = {
         WIDTH: lambda f, g:
             f.weights @ _wide(f.kernel)(f.points, g.points) @ g.weights,
     },
+    "norm": {
+        "this is the length of the vector of weights: the kernel was forgotten":
+            lambda f: np.linalg.norm(f.weights),
+        "the square root was forgotten: this is ‖f‖²": lambda f: r.norm(f) ** 2,
+        WIDTH: lambda f: np.sqrt(
+            f.weights @ _wide(f.kernel)(f.points) @ f.weights),
+    },
+    "kernel_from_basis": {
+        "the Gram matrix was forgotten: this is b(x)'b(y)":
+            lambda b, G: r.Mapped(r.Linear(), b),
+        "G was multiplied where its system is to be solved":
+            lambda b, G: _quadratic(b, G),
+        "G⁻¹ was taken twice": lambda b, G: _quadratic(b, solve(G @ G, eye(len(G)))),
+    },
     "interpolate": {
         "y was taken for the weights: K c = y was not solved":
             lambda k, X, y: r.RKHSFunction(k, X, y),
@@ -321,6 +357,22 @@ MISTAKES = {
         "the eigenvalues were forgotten: this is the inner product of L²":
             lambda a, b, lam: a @ b,
         "divided by the root of λ_j": lambda a, b, lam: np.sum(a * b / np.sqrt(lam)),
+    },
+    "integral_operator": {
+        "the weights of the measure were forgotten":
+            lambda k, X, w, f: r.RKHSFunction(k, X, f(X)),
+        "f was forgotten: this is the integral of the kernel alone":
+            lambda k, X, w, f: r.RKHSFunction(k, X, w),
+        "averaged over the points: the weights do that already":
+            lambda k, X, w, f: r.RKHSFunction(k, X, w * f(X) / len(X)),
+    },
+    "spectral_density": {
+        "σ was taken for 1/σ: a wide kernel has low frequencies": lambda k, X:
+            r.spectral_density(r.Gaussian(1 / k.sigma), X),
+        "(2π) in front was forgotten": lambda k, X:
+            r.spectral_density(k, X) * (2 * np.pi) ** (X.shape[1] / 2),
+        "the factor of one dimension was taken": lambda k, X:
+            r.spectral_density(k, X) * (2 * np.pi / k.sigma**2) ** ((X.shape[1] - 1) / 2),
     },
     "rff_variance": {
         "averaged over D copies: the paired features make D/2":
@@ -383,6 +435,16 @@ MISTAKES = {
         "divided by S_ii, not by 1 - S_ii": lambda k, X, y, lam:
             (y - _ridge(lam, k, X, y)(X)) / np.diag(r.smoother_matrix(k, X, lam)),
     },
+    "gp_posterior": {
+        "`noise` is a variance, and was squared":
+            lambda k, X, y, noise, T: r.gp_posterior(k, X, y, noise**2, T),
+        "the noise was added to the covariance: that is of new observations":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, more=noise),
+        "this is the covariance of the prior: nothing was subtracted":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=0),
+        "what the data explain was added: it must be subtracted":
+            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=1),
+    },
     "centre": {
         "only the rows were centred: H stands on one side only":
             lambda K: K - K.mean(axis=1, keepdims=True),
@@ -436,6 +498,16 @@ MISTAKES = {
             k, X, Y, len(X) * (len(X) - 1), len(Y) * (len(Y) - 1), 1.0, off=True),
         "the cross term has the wrong sign": lambda k, X, Y: _mmd(
             k, X, Y, len(X) * (len(X) - 1), len(Y) * (len(Y) - 1), -2.0, off=True),
+    },
+    "permutation_pvalue": {
+        "the actual sample was not counted: p can be 0":
+            lambda t, null: np.mean(np.asarray(null) >= t),
+        "only strictly larger values were counted": lambda t, null: (
+            1 + np.sum(np.asarray(null) > t)) / (1 + len(null)),
+        "the values below the statistic were counted": lambda t, null: (
+            1 + np.sum(np.asarray(null) <= t)) / (1 + len(null)),
+        "divided by B, not by 1 + B": lambda t, null: (
+            1 + np.sum(np.asarray(null) >= t)) / len(null),
     },
     "cross_covariance": {
         "not centred": _operator(lambda n: eye(n) / n),
@@ -499,6 +571,15 @@ MISTAKES = {
         "the sum over all permutations was divided by one less than their number":
             lambda K, L: _null_moments(K, L, ddof=1),
     },
+    "balanced_labels": {
+        "the labels are ±1, and do not sum to zero":
+            lambda y: np.where(np.asarray(y) == np.max(y), 1.0, -1.0),
+        "the classes are exchanged: the larger value is the positive one":
+            lambda y: -r.balanced_labels(y),
+        "each class was divided by the size of the other":
+            lambda y: np.where(np.asarray(y) == np.max(y), 1 / np.sum(y == np.min(y)),
+                               -1 / np.sum(y == np.max(y))),
+    },
     "conditional_hsic": {
         LAMBDA: lambda Kx, Ky, Kz, lam: _conditional(Kx, Ky, Kz, lam),
         NOT_CENTRED: lambda Kx, Ky, Kz, lam: _conditional(
@@ -508,15 +589,12 @@ MISTAKES = {
             lambda Kx, Ky, Kz, lam: len(Kx) * r.conditional_hsic(Kx, Ky, Kz, lam),
     },
     "conditional_embedding": {
-        LAMBDA: lambda k, l, X, Y, lam:
-            r.conditional_embedding(k, l, X, Y, lam / len(X)),
-        NO_RIDGE: lambda k, l, X, Y, lam: lambda x: r.RKHSFunction(
-            l, Y, solve(k(X), k(X, [x])[:, 0])),
+        LAMBDA: _conditional(lambda self, K, L, n: K + self.lam * eye(n)),
+        NO_RIDGE: _conditional(lambda self, K, L, n: K),
         "the weights k_X(x) were used without (K + nλI)⁻¹":
-            lambda k, l, X, Y, lam: lambda x: r.RKHSFunction(l, Y, k(X, [x])[:, 0]),
+            _conditional(lambda self, K, L, n: eye(n)),
         "the Gram matrix of Y was used for that of X":
-            lambda k, l, X, Y, lam: lambda x: r.RKHSFunction(l, Y, solve(
-                l(Y) + len(X) * lam * eye(len(X)), k(X, [x])[:, 0])),
+            _conditional(lambda self, K, L, n: L + n * self.lam * eye(n)),
     },
     "kernel_sum_rule": {
         LAMBDA: _sum_rule(lambda n, lam: lam),
@@ -535,16 +613,17 @@ MISTAKES = {
         "divided by n: the weights w have it already": _chain_rule(
             lambda n, lam: n * lam, lambda w: np.diag(w) / len(w)),
     },
-    "kernel_bayes_rule": {
-        LAMBDA: _bayes_rule(_squared_posterior, lambda n, lam: lam),
-        "KΛ + εI was inverted: the statement has its square, (KΛ)² + εI, and KΛ":
-            _bayes_rule(lambda *a: _squared_posterior(*a, square=False)),
-        "Λ was forgotten in front": _bayes_rule(lambda K, W, k, eps: solve(
-            K @ W @ K @ W + eps * eye(len(K)), K @ W @ k)),
-        "the prior was ignored: these are the weights of the conditional embedding":
-            _bayes_rule(lambda K, W, k, eps: solve(K + len(K) * eps * eye(len(K)), k)),
-        "transposed: ΛK was taken for KΛ": _bayes_rule(lambda K, W, k, eps: W @ solve(
-            W @ K @ W @ K + eps * eye(len(K)), W @ K @ k)),
+    "posterior_weights": {
+        "S + εI was inverted: the statement has its square, S² + εI, and S":
+            _posterior(lambda LG, G, S, phi, eps: LG @ solve(S + eps * eye(len(S)), phi)),
+        "Λ was forgotten in front": _posterior(lambda LG, G, S, phi, eps: G @ solve(
+            S @ S + eps * eye(len(S)), S @ phi)),
+        "S was forgotten beside the inverse": _posterior(
+            lambda LG, G, S, phi, eps: LG @ solve(S @ S + eps * eye(len(S)), phi)),
+        "iε was added to S: the statement has i√ε": _posterior(
+            lambda LG, G, S, phi, eps: LG @ solve(S + 1j * eps * eye(len(S)), phi).real),
+        "for \"clipped\" the negative weights were kept": _posterior(
+            _squared_posterior, clip=False),
     },
     "unit_mass": {
         "divided by the sum only: it may be zero or negative": lambda w: w / w.sum(),

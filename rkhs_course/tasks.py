@@ -188,10 +188,21 @@ def _project_data(rng):
     return dict(f=function(rng, k, points(rng, 5)), X=points(rng, 4), T=points(rng, 4))
 
 
+def _basis_data(rng):
+    B = rng.normal(size=(5, 3))
+    return dict(G=B.T @ B + np.eye(3), T=points(rng, 5))
+
+
 def _spectral_data(rng):
     n = size(rng)
     return dict(a=rng.normal(size=n), b=rng.normal(size=n),
                 lam=2.0 ** -np.arange(n) * rng.uniform(0.5, 2.0))
+
+
+def _operator_data(rng):
+    some = sample(rng)
+    return dict(k=some["k"], X=some["X"], w=rng.uniform(0.2, 1.0, len(some["X"])),
+                f=function(rng, gaussian(rng), points(rng, 3)), T=some["T"])
 
 
 def _rff_data(rng):
@@ -248,6 +259,12 @@ def _operators_data(rng):
     return dict(A=operator(5, 4), B=operator(3, 6))
 
 
+def _pvalue_data(rng):
+    t = float(rng.integers(1, 9))
+    above = t + 1 + np.arange(int(rng.integers(6, 12)))
+    return dict(t=t, null=rng.permutation([*above, t, t, t - 1, t - 2, t - 3]))
+
+
 def _covariance_data(rng):
     return dict(pairs(rng), S=points(rng, 3), T=points(rng, 4))
 
@@ -261,6 +278,11 @@ def _coco_test_data(rng):
 
 def _null_data(rng):
     return dict(K=gram(rng, 5), L=gram(rng, 5))
+
+
+def _labels_data(rng):
+    few, many = sorted(rng.choice(np.arange(2, 7), size=2, replace=False))
+    return dict(y=rng.permutation(np.repeat([3.0, -2.0], [few, many])))
 
 
 def _conditional_data(rng):
@@ -282,9 +304,9 @@ def _bayes_data(rng):
 
 
 def _posterior_data(rng):
-    some = _bayes_data(rng)
-    del some["S"]
-    return dict(some, eps=float(rng.uniform(0.001, 0.01)), x=some["X"][0] + 0.1)
+    w = rng.permutation(np.append(rng.uniform(0.1, 0.3, size=6), [-0.05, -0.02]))
+    return dict(G=rng.normal(size=(8, 4)), w=w, phi=rng.normal(size=4),
+                eps=float(rng.uniform(0.05, 0.2)))
 
 
 def _mass_data(rng):
@@ -335,28 +357,48 @@ TASKS = [
          _inner_data,
          "The first step of the proof of the lemma on the inner product of expansions: "
          "sum over j first, and Σ_i α_i g(x_i) is left."),
-    Task("interpolate", "moore_aronszajn", "interpolate", "thm-interpolant", 4,
+    Task("norm", "moore_aronszajn", "norm", "lem-expansion-definite", 2, "norm(f)",
+         only(_inner_data, "f"),
+         "The lemma ends with ‖f‖ = √⟨f, f⟩, and the inner product of f with itself is "
+         "a sum over the Gram matrix of its own points.", robust=False),
+    Task("kernel_from_basis", "moore_aronszajn", "kernel_from_basis",
+         "thm-basis-kernel", 4,
+         "kernel_from_basis(lambda X: np.column_stack([X, X[:, 0]**2]), G)(T)",
+         _basis_data,
+         "The proof looks for the representer Σ_j c_j b_j of the value at x and finds "
+         "c = G⁻¹ b(x); its last line has the features L⁻¹ b(x).",
+         "One function that returns an array of values is enough."),
+    Task("interpolate", "interpolation", "interpolate", "thm-interpolant", 4,
          "interpolate(k, X, y)(T)",
          only(sample, "k", "X", "y", "T"),
          "The first line of the proof: s(x_i) = (Kc)_i, so which c gives y?"),
-    Task("project", "moore_aronszajn", "project", "thm-rkhs-projection", 4,
+    Task("project", "interpolation", "project", "thm-rkhs-projection", 4,
          "project(f, X)(T)", _project_data,
          "The displayed line of the proof: 0 = ⟨f - g, k_{x_i}⟩ = f(x_i) - (Kc)_i."),
-    Task("power_function", "moore_aronszajn", "power_function", "thm-power-function", 4,
+    Task("power_function", "interpolation", "power_function", "thm-power-function", 4,
          "power_function(k, X, T)",
          only(sample, "k", "X", "T"),
          "Pythagoras, in the middle of the proof: P(t)² = ‖k_t‖² - ‖P_V k_t‖², and "
          "P_V k_t has the coefficients K⁺κ(t)."),
-    Task("spectral_inner", "mercer", "spectral_inner", "thm-weighted-l2", 2,
+    Task("spectral_inner", "fourier_series", "spectral_inner", "thm-weighted-l2", 2,
          "spectral_inner(a, b, lam)", _spectral_data,
          "In this space the functions √λ_j e_j are orthonormal: what is the "
          "coefficient of f with respect to them?"),
-    Task("rff_variance", "bochner", "rff_variance", "thm-rff-variance", 4,
+    Task("integral_operator", "mercer", "integral_operator", "prop-integral-operator", 3,
+         "integral_operator(k, X, w, f)(T)", _operator_data,
+         "Part 2 of the proof: (S_k f)(x) = ∫ k(x, y) f(y) dμ(y). What is this for "
+         "masses w_i at the points x_i?"),
+    Task("spectral_density", "bochner", "spectral_density", "prop-gaussian-spectrum", 3,
+         "spectral_density(k, X)", only(sample, "k", "X"),
+         "The proposition says what ω is: normal with covariance σ⁻² I. Which density "
+         "does it have in R^d?",
+         "Asked for Gaussian kernels only; the chapter's own cells ask for more."),
+    Task("rff_variance", "low_rank", "rff_variance", "thm-rff-variance", 4,
          "rff_variance(k, X, Y, D)", _rff_data,
          "The proof first computes V = Var(U) with 2cos²α = 1 + cos 2α; the estimate "
          "is an average of D/2 copies of U.",
          "Asked for Gaussian kernels, an even number of features, paired."),
-    Task("pivoted_cholesky", "bochner", "pivoted_cholesky", "thm-pivoted-cholesky", 4,
+    Task("pivoted_cholesky", "low_rank", "pivoted_cholesky", "thm-pivoted-cholesky", 4,
          "pivoted_cholesky(k, X, max_rank=r) @ pivoted_cholesky(k, X, max_rank=r).T",
          _cholesky_data,
          "Part 1 is the loop: a pivot with the largest diagonal entry of R, the column "
@@ -386,6 +428,11 @@ TASKS = [
          "leave_one_out(k, X, y, lam)",
          only(sample, "k", "X", "y", "lam"),
          "The residual of the fit to all points, divided by 1 - S_ii: what is S?"),
+    Task("gp_posterior", "gaussian_process", "gp_posterior", "thm-gp-posterior", 4,
+         "gp_posterior(k, X, y, lam, T)[1]", sample,
+         "The proof names A, B and C of the conditioning lemma. The mean is C B⁻¹ y, "
+         "and the covariance A - C B⁻¹ C'.",
+         "The covariance is compared; the chapter's own cells compare the mean."),
     Task("centre", "pca", "centre", "lem-centre", 2, "centre(K)",
          lambda rng: grams(rng, "K"),
          "The first line of the proof: a centred feature is Σ_s H_is φ(x_s). Insert "
@@ -417,6 +464,10 @@ TASKS = [
          "mmd2_unbiased(k, X, Y)", two_samples,
          "Only pairs of different points of one sample have the right mean: how many "
          "are there?"),
+    Task("permutation_pvalue", "two_samples", "permutation_pvalue",
+         "thm-permutation-level", 2, "permutation_pvalue(t, null)", _pvalue_data,
+         "The actual sample is one of the 1 + B that the theorem counts, and a tie "
+         "counts against rejecting."),
     Task("cross_covariance", "cross_covariance", "cross_covariance",
          "thm-empirical-covariance", 4, "cross_covariance(k, l, X, Y).values(S, T)",
          _covariance_data,
@@ -451,17 +502,22 @@ TASKS = [
          "hsic_null_moments(K, L)", _null_data,
          "For n = 5 there are 120 permutations: the definition of T_π at the beginning "
          "is enough. For large n follow the patterns of the proof.", FRACTIONS),
+    Task("balanced_labels", "unmixing", "balanced_labels", "thm-balanced-labels", 2,
+         "balanced_labels(y)", _labels_data,
+         "Both classes weigh the same, and the labels sum to zero: that makes Hy = y in "
+         "part 1 of the proof.", "Numbers are enough, strings are not asked for."),
     Task("conditional_hsic", "conditional_independence", "conditional_hsic",
          "thm-conditional-gram", 4, "conditional_hsic(Kx, Ky, Kz, lam)",
          _conditional_data,
          "Part 2: tr(K̃x R K̃y R) / n². The n beside λ comes from pushing Θ through the "
          "inverse, in part 1 of the proof."),
-    Task("conditional_embedding", "conditional_embedding", "conditional_embedding",
-         "thm-ce-estimator", 4, "conditional_embedding(k, l, X, Y, lam)(x)(T)",
-         _embedding_data,
+    Task("conditional_embedding", "conditional_embedding",
+         "ConditionalEmbedding.__call__", "thm-ce-estimator", 4,
+         "ConditionalEmbedding(k, l, X, Y, lam)(x)(T)", _embedding_data,
          "\"The factors n and 1/n cancel in front and remain beside λ\": the weights "
          "are (K + nλI)⁻¹ k_X(x).",
-         "Only m(x)(T) is compared."),
+         "The kernels, the points and λ are `self.k`, `self.l`, `self.X`, `self.Y` and "
+         "`self.lam`."),
     Task("kernel_sum_rule", "bayes_rule", "kernel_sum_rule", "thm-kbr-gram", 4,
          "kernel_sum_rule(k, l, X, Y, prior, lam)(T)",
          only(_bayes_data, "k", "l", "X", "Y", "prior", "lam", "T"),
@@ -472,13 +528,12 @@ TASKS = [
          "kernel_chain_rule(k, l, X, Y, prior, lam).values(S, T)", _bayes_data,
          "Part 1 is the sum rule for pairs: the same weights w_i, now beside "
          "k_{x_i} ⊗ l_{y_i}.", rtol=1e-5),
-    Task("kernel_bayes_rule", "bayes_rule", "kernel_bayes_rule",
-         "thm-kernel-bayes-rule", 6,
-         "kernel_bayes_rule(k, l, X, Y, prior, lam, eps)(x)(T)", _posterior_data,
-         "Part 3, with Λ = diag(w) for C: push Φ* through the inverse of C² + εI, as "
-         "in the proof for Gram matrices.",
-         "Asked for the method \"squared\"; only posterior(x)(T) is compared.",
-         rtol=1e-5),
+    Task("posterior_weights", "bayes_rule", "posterior_weights",
+         "thm-bayes-low-rank", 6,
+         "np.append(posterior_weights(G, w, phi, eps),"
+         " posterior_weights(G, w, phi, eps, 'clipped'))", _posterior_data,
+         "Part 1 is enough for \"squared\": G has been pushed through the inverse. Part 4 "
+         "is \"clipped\".", "Both methods are asked for.", robust=False, rtol=1e-5),
     Task("unit_mass", "filtering", "unit_mass", "def-filter-mass", 2,
          "np.append(unit_mass(v), unit_mass(w))", _mass_data,
          "Two numbers compete in the denominator of the definition.", robust=False),

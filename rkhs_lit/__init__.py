@@ -26,27 +26,37 @@ rkhs_lit.kernels -- Kernels on $\R^d$, and features one can list
     polynomial_features, squared_distances
 
 rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functions
-    Features, RKHSFunction, as_function, decompose, inner, interpolate,
-    kernel_from_basis, norm, paired, power_function, project
+    Features, RKHSFunction, as_function, inner, kernel_from_basis, norm,
+    norm_and_error, paired
+
+rkhs_lit.interpolation -- Interpolation: the shortest function through the data
+    decompose, interpolate, power_function, project
+
+rkhs_lit.fourier_series -- Fourier series: a norm as a price list
+    FourierKernel, JacobiTheta, as_line, fourier_coefficients, spectral_inner,
+    spectral_norm, waves
 
 rkhs_lit.mercer -- Mercer: the norm as a spectral penalty
-    Eigensystem, FourierKernel, JacobiTheta, eigensystem, fourier_coefficients,
-    fourier_eigensystem, hermite_eigensystem, integral_operator,
-    spectral_inner, spectral_norm
+    Eigensystem, eigensystem, fourier_eigensystem, hermite_eigensystem,
+    integral_operator
 
 rkhs_lit.bochner -- Bochner: kernels as averages of waves
-    FourierFeatures, Matern, NystromFeatures, nystrom_features,
-    pivoted_cholesky, random_fourier_features, rff_variance, spectral_density,
-    spectral_sample
+    Matern, spectral_density, spectral_sample
+
+rkhs_lit.low_rank -- Low rank: a thin factor for a large matrix
+    FourierFeatures, NystromFeatures, nystrom_features, pivoted_cholesky,
+    random_fourier_features, rff_variance
 
 rkhs_lit.representer -- The representer theorem: a search in infinite dimension that ends in n numbers
-    Loss, duality_gap, minimize_risk, regularised_risk
+    Loss, Shifted, duality_gap, minimize_risk, regularised_risk
 
 rkhs_lit.ridge -- Ridge regression: leave points out without fitting again
-    CrossValidation, RidgePath, cross_validate, degrees_of_freedom,
-    gaussian_derivative, gp_posterior, leave_fold_out, leave_one_out,
-    log_marginal_likelihood, ridge, ridge_factor, ridge_path, ridge_spectrum,
-    smoother_matrix, split_folds
+    CrossValidation, RidgePath, Standardisation, cross_validate,
+    degrees_of_freedom, leave_fold_out, leave_one_out, ridge, ridge_factor,
+    ridge_path, ridge_spectrum, smoother_matrix, split_folds, standardise
+
+rkhs_lit.gaussian_process -- Gaussian processes: how sure is a fit?
+    gaussian_derivative, gp_posterior, log_marginal_likelihood
 
 rkhs_lit.pca -- Kernel PCA: principal components that are functions
     PrincipalComponents, centre, denoise, kernel_pca, modes, preimage
@@ -62,8 +72,10 @@ rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     embedding_inner, is_characteristic, mean_embedding, moved, squared_norm
 
 rkhs_lit.mmd -- MMD: the distance between two distributions
-    PermutationTest, median_heuristic, mmd2_biased, mmd2_unbiased, mmd_test,
-    permutation_pvalue, split_statistics, witness
+    median_heuristic, mmd2_biased, mmd2_unbiased, sample_maps, witness
+
+rkhs_lit.two_samples -- Two samples: a test whose level is exact
+    PermutationTest, mmd_test, permutation_pvalue, split_statistics
 
 rkhs_lit.cross_covariance -- Cross-covariance: one operator for all covariances
     LowRank, RKHSOperator, cross_covariance, hs_inner, hs_norm, is_constant,
@@ -73,10 +85,12 @@ rkhs_lit.coco -- COCO: the two functions that covary most
     ConstrainedCovariance, coco, coco_test
 
 rkhs_lit.hsic -- HSIC: one number for dependence
-    BoundedHSIC, FeatureSelection, GammaTest, Unmixing, balanced_labels,
-    gamma_pvalue, hsic, hsic_biased, hsic_gamma_test, hsic_gaussian,
-    hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased, hsic_unmix,
-    select_features, tile_sums
+    BoundedHSIC, GammaTest, gamma_pvalue, hsic, hsic_biased, hsic_gamma_test,
+    hsic_low_rank, hsic_null_moments, hsic_test, hsic_unbiased, tile_sums
+
+rkhs_lit.unmixing -- Features and sources: HSIC put to use
+    FeatureSelection, Unmixing, balanced_labels, hsic_gaussian, hsic_unmix,
+    select_features
 
 rkhs_lit.conditional_independence -- Conditional independence: what remains when Z is known
     ConditionalTest, conditional_covariance, conditional_hsic,
@@ -106,13 +120,7 @@ from rkhs_lit.bayes_rule import (
     validate_bayes_rule,
 )
 from rkhs_lit.bochner import (
-    FourierFeatures,
     Matern,
-    NystromFeatures,
-    nystrom_features,
-    pivoted_cholesky,
-    random_fourier_features,
-    rff_variance,
     spectral_density,
     spectral_sample,
 )
@@ -184,24 +192,38 @@ from rkhs_lit.filtering import (
     unit_mass,
     validate_filter,
 )
+from rkhs_lit.fourier_series import (
+    FourierKernel,
+    JacobiTheta,
+    as_line,
+    fourier_coefficients,
+    spectral_inner,
+    spectral_norm,
+    waves,
+)
+from rkhs_lit.gaussian_process import (
+    gaussian_derivative,
+    gp_posterior,
+    log_marginal_likelihood,
+)
 from rkhs_lit.hsic import (
     BoundedHSIC,
-    FeatureSelection,
     GammaTest,
-    Unmixing,
-    balanced_labels,
     gamma_pvalue,
     hsic,
     hsic_biased,
     hsic_gamma_test,
-    hsic_gaussian,
     hsic_low_rank,
     hsic_null_moments,
     hsic_test,
     hsic_unbiased,
-    hsic_unmix,
-    select_features,
     tile_sums,
+)
+from rkhs_lit.interpolation import (
+    decompose,
+    interpolate,
+    power_function,
+    project,
 )
 from rkhs_lit.kernels import (
     BSpline,
@@ -219,6 +241,14 @@ from rkhs_lit.kernels import (
     polynomial_features,
     squared_distances,
 )
+from rkhs_lit.low_rank import (
+    FourierFeatures,
+    NystromFeatures,
+    nystrom_features,
+    pivoted_cholesky,
+    random_fourier_features,
+    rff_variance,
+)
 from rkhs_lit.mean_embedding import (
     Characteristic,
     GaussianEmbedding,
@@ -232,38 +262,27 @@ from rkhs_lit.mean_embedding import (
 )
 from rkhs_lit.mercer import (
     Eigensystem,
-    FourierKernel,
-    JacobiTheta,
     eigensystem,
-    fourier_coefficients,
     fourier_eigensystem,
     hermite_eigensystem,
     integral_operator,
-    spectral_inner,
-    spectral_norm,
 )
 from rkhs_lit.mmd import (
-    PermutationTest,
     median_heuristic,
     mmd2_biased,
     mmd2_unbiased,
-    mmd_test,
-    permutation_pvalue,
-    split_statistics,
+    sample_maps,
     witness,
 )
 from rkhs_lit.moore_aronszajn import (
     Features,
     RKHSFunction,
     as_function,
-    decompose,
     inner,
-    interpolate,
     kernel_from_basis,
     norm,
+    norm_and_error,
     paired,
-    power_function,
-    project,
 )
 from rkhs_lit.pca import (
     PrincipalComponents,
@@ -275,6 +294,7 @@ from rkhs_lit.pca import (
 )
 from rkhs_lit.representer import (
     Loss,
+    Shifted,
     duality_gap,
     minimize_risk,
     regularised_risk,
@@ -282,19 +302,18 @@ from rkhs_lit.representer import (
 from rkhs_lit.ridge import (
     CrossValidation,
     RidgePath,
+    Standardisation,
     cross_validate,
     degrees_of_freedom,
-    gaussian_derivative,
-    gp_posterior,
     leave_fold_out,
     leave_one_out,
-    log_marginal_likelihood,
     ridge,
     ridge_factor,
     ridge_path,
     ridge_spectrum,
     smoother_matrix,
     split_folds,
+    standardise,
 )
 from rkhs_lit.riesz import (
     GramSolution,
@@ -333,6 +352,20 @@ from rkhs_lit.tiles import (
     parallel,
     reduce_runs,
     reduce_tiles,
+)
+from rkhs_lit.two_samples import (
+    PermutationTest,
+    mmd_test,
+    permutation_pvalue,
+    split_statistics,
+)
+from rkhs_lit.unmixing import (
+    FeatureSelection,
+    Unmixing,
+    balanced_labels,
+    hsic_gaussian,
+    hsic_unmix,
+    select_features,
 )
 
 __version__ = "0.1.0"
@@ -388,8 +421,10 @@ __all__ = [
     "RidgePath",
     "SVM",
     "Scaled",
+    "Shifted",
     "Sigmoid",
     "Sinc",
+    "Standardisation",
     "Sum",
     "Taylor",
     "TensorProduct",
@@ -397,6 +432,7 @@ __all__ = [
     "Vectors",
     "as_function",
     "as_kernel",
+    "as_line",
     "as_points",
     "as_sequence",
     "balanced_labels",
@@ -473,6 +509,7 @@ __all__ = [
     "moved",
     "nonnegative",
     "norm",
+    "norm_and_error",
     "normalised",
     "normalised_conditional_hsic",
     "nu_svm",
@@ -507,6 +544,7 @@ __all__ = [
     "ridge_spectrum",
     "riesz_representer",
     "same_columns",
+    "sample_maps",
     "select_features",
     "smoother_matrix",
     "solve_qp",
@@ -518,6 +556,7 @@ __all__ = [
     "split_statistics",
     "squared_distances",
     "squared_norm",
+    "standardise",
     "substrings",
     "svm",
     "tensor",
@@ -528,6 +567,7 @@ __all__ = [
     "validate_filter",
     "values_at",
     "vector",
+    "waves",
     "whole",
     "width",
     "witness",

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 7110a84b5abc0ac7
+# Cells: 34a86f98a5087c70
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -15,10 +15,10 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 import rkhs_lit.conventions as check
-from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.conditional_embedding import one_point, values_at
 from rkhs_lit.cross_covariance import RKHSOperator
 from rkhs_lit.kernels import Kernel
+from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
@@ -27,6 +27,7 @@ from rkhs_lit.ridge import ridge_factor, ridge_spectrum, split_folds
 
 # %% [2] One complex solve of small size
 METHODS = "squared", "clipped"
+Embedding = RKHSFunction | GaussianEmbedding
 
 
 def posterior_weights(G, w, phi, eps: float,
@@ -87,8 +88,7 @@ class Coordinates(check.Record):
             self.Phi.kernel, T, "T", self.Phi.kernel_name)
         return solve_triangular(self._R, at_T.gram(self._U).T, lower=True).T
 
-    def of(self, f: RKHSFunction | GaussianEmbedding,
-           name: str = "f") -> np.ndarray:
+    def of(self, f: Embedding, name: str = "f") -> np.ndarray:
         """The vector p with f(X) = G p, for f with the same kernel."""
         k = self.Phi.kernel
         if isinstance(f, GaussianEmbedding) and f.kernel == k:
@@ -99,10 +99,9 @@ class Coordinates(check.Record):
 
 
 # %% [4] Coordinates in the place of features
-def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
-                    prior: RKHSFunction | GaussianEmbedding, lam: float,
-                    eps: float | None = None, *, tol: float = 1e-14
-                    ) -> RKHSFunction:
+def kernel_sum_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
+                    lam: float, eps: float | None = None, *,
+                    tol: float = 1e-14) -> RKHSFunction:
     """The embedding Σ w_i k(x_i, ·) of X when Y has another distribution,
     with w = (L + nλI)⁻¹ prior(Y) (:prf:ref:`thm-kernel-sum-rule`). The
     n w_i estimate the density ratio at y_i; some may be negative.
@@ -110,14 +109,10 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
     Parameters
     ----------
     k, l, X, Y : kernels, and sequences of n effects and n causes for them
-    prior : RKHSFunction or GaussianEmbedding
-        The embedding in H_l of the new distribution of Y.
-    lam : float
-        λ > 0, added to the operator C_YY: nλ beside the Gram matrix.
+    prior : the embedding in H_l of the new distribution of Y
+    lam : λ > 0, added to the operator C_YY: nλ beside the Gram matrix
     eps : not used, so that all three rules take the same arguments
-    tol : float
-        The share of the trace of a Gram matrix that its low-rank factor
-        may leave out.
+    tol : the share of the trace that a low-rank factor may leave out
 
     Examples
     --------
@@ -141,17 +136,15 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y,
         return Phi @ check.finite(F @ cho_solve(factor, p), "prior")
 
 
-def kernel_chain_rule(k: Kernel, l: Kernel, X, Y,
-                      prior: RKHSFunction | GaussianEmbedding, lam: float,
-                      eps: float | None = None, *, tol: float = 1e-14
-                      ) -> RKHSOperator:
+def kernel_chain_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
+                      lam: float, eps: float | None = None, *,
+                      tol: float = 1e-14) -> RKHSOperator:
     """The embedding Σ w_i k(x_i, ·) ⊗ l(y_i, ·) of (X, Y) when Y has
     another distribution (:prf:ref:`thm-kernel-chain-rule`): an operator
     from H_l to H_k, the uncentred cross-covariance operator under the
     prior. Arguments and weights are those of `kernel_sum_rule`."""
-    Phi, Psi = paired(k, l, X, Y)
-    mu = kernel_sum_rule(k, l, Phi, Psi, prior, lam, tol=tol)
-    return RKHSOperator(k, Phi, l, Psi, mu.weights)
+    mu = kernel_sum_rule(k, l, X, Y, prior, lam, tol=tol)
+    return RKHSOperator(k, mu.features, l, Y, mu.weights)
 
 
 # %% [5] Coordinates in the place of features
@@ -209,9 +202,8 @@ class KernelPosterior(check.Record):
             return check.finite(phi @ (self.Z.T @ values), "g")
 
 
-def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
-                      prior: RKHSFunction | GaussianEmbedding, lam: float,
-                      eps: float, *, method: str = "squared",
+def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
+                      lam: float, eps: float, *, method: str = "squared",
                       tol: float = 1e-14) -> KernelPosterior:
     """The posterior embeddings Σ ζ_i(x) l(y_i, ·) of Y given X = x for
     another prior distribution of Y, with weights of any sign
@@ -219,17 +211,10 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
 
     Parameters
     ----------
-    k, l, X, Y, prior, lam : as for `kernel_sum_rule`
-    eps : float
-        The number ε > 0 beside the square of the operator C = C_XX of
-        the prior (so that √ε compares with its eigenvalues), or, for
-        "clipped", beside that operator itself.
-    method : str
-        "squared" for (C² + εI)⁻¹ C, or "clipped" for (C + εI)⁻¹ with
-        the positive parts of the weights.
-    tol : float
-        As for `kernel_sum_rule`, for both Gram matrices. Takes O(n r²)
-        operations for the rank r.
+    k, l, X, Y, prior, lam, tol : as for `kernel_sum_rule`
+    eps, method : ε > 0 and "squared" for (C² + εI)⁻¹ C with the operator
+        C = C_XX of the prior, so that √ε compares with its eigenvalues;
+        or "clipped" for (C + εI)⁻¹ with the positive parts of the weights
 
     Examples
     --------
@@ -244,25 +229,16 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y,
     >>> posterior("dry")(["sun", "cloud"]).round(6)
     array([0.75, 0.25])
     """
-    Phi, Psi = paired(k, l, X, Y)
-    mu = kernel_sum_rule(k, l, Phi, Psi, prior, lam, tol=tol)
-    return KernelPosterior(k, l, Phi, Psi, mu.weights, eps, method, tol)
+    w = kernel_sum_rule(k, l, X, Y, prior, lam, tol=tol).weights
+    return KernelPosterior(k, l, X, Y, w, eps, method, tol)
 
 
 # %% [6] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
 class BayesValidation(check.Record):
-    """The choice of `validate_bayes_rule` (:prf:ref:`prop-kbr-scores`).
-
-    Attributes
-    ----------
-    lams, ratio_scores : (a,) arrays
-        The first score of each λ, half the mean squared error of the
-        density ratio up to a constant.
-    epsilons, risks : (b,) arrays
-        The second score of each ε, for the chosen λ.
-    lam, eps : float, with the least score and the least risk
-    """
+    """The choice of `validate_bayes_rule`: λ with the least first score
+    and, for this λ, ε with the least second one, the risk
+    (:prf:ref:`prop-kbr-scores`)."""
 
     lams: np.ndarray
     epsilons: np.ndarray
@@ -275,20 +251,13 @@ class BayesValidation(check.Record):
         return f"BayesValidation(lam={self.lam:.6g}, eps={self.eps:.6g})"
 
 
-def validate_bayes_rule(k: Kernel, l: Kernel, X, Y,
-                        prior: RKHSFunction | GaussianEmbedding, lams,
-                        epsilons, *, method: str = "squared", folds=5,
+def validate_bayes_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
+                        lams, epsilons, *, method: str = "squared", folds=5,
                         rng=None, tol: float = 1e-14) -> BayesValidation:
-    """Choose λ and ε of the kernel Bayes rule by cross-validation: λ by
-    the first score, then ε by the second (:prf:ref:`prop-kbr-scores`).
-
-    Parameters
-    ----------
-    k, l, X, Y, prior, method, tol : as for `kernel_bayes_rule`
-    lams, epsilons : lists of positive numbers
-        With the same lams and folds, risks of both methods compare.
-    folds, rng : as for `cross_validate`
-    """
+    """Choose λ and ε of the kernel Bayes rule from two lists by
+    cross-validation: λ by the first score, then ε by the second
+    (:prf:ref:`prop-kbr-scores`). With the same lams and `folds` (as for
+    `cross_validate`) the risks of both methods compare."""
     Phi, Psi = paired(k, l, X, Y)
     lams = check.positives(lams, "lams")
     epsilons = check.positives(epsilons, "epsilons")

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 984eccdf95e62b97
+# Cells: 6ccc9c5606d2bdcd
 
 # %% [1] COCO: the two functions that covary most
 import math
@@ -14,11 +14,11 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd, svdvals
 
 import rkhs_lit.conventions as check
-from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import cross_covariance, lanczos
 from rkhs_lit.kernels import Kernel
+from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.mean_embedding import embedding_error, moved, squared_norm
-from rkhs_lit.mmd import PermutationTest, permutation_pvalue
+from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import RKHSFunction, as_function, paired
 from rkhs_lit.pca import centre
 
@@ -26,16 +26,8 @@ from rkhs_lit.pca import centre
 # %% [2] Each witness carries the other
 @dataclass(frozen=True, eq=False)
 class ConstrainedCovariance(check.Record):
-    """COCO and two functions that attain it
-    (:prf:ref:`thm-coco-witnesses`).
-
-    Attributes
-    ----------
-    value : float
-        Not negative: the sample covariance of f(x_i) and g(y_i).
-    f, g : RKHSFunction
-        In H_k and in H_l, of norm one.
-    """
+    """COCO, not negative, and two functions f in H_k and g in H_l of norm
+    one whose sample covariance it is (:prf:ref:`thm-coco-witnesses`)."""
 
     value: float
     f: RKHSFunction
@@ -163,8 +155,9 @@ DENSE = 300
 
 def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
          max_rank: int | None = None) -> ConstrainedCovariance:
-    """Constrained covariance with both witnesses, the operator norm of
-    ``cross_covariance(k, l, X, Y)`` (:prf:ref:`thm-coco-witnesses`).
+    """Constrained covariance of two or more pairs (x_i, y_i) with both
+    witnesses, the operator norm of ``cross_covariance(k, l, X, Y)``
+    (:prf:ref:`thm-coco-witnesses`).
 
     Above 300 points by Lanczos' method in O(n²) operations a step,
     without a stored Gram matrix (:prf:ref:`prop-lanczos`). A value that is
@@ -173,21 +166,12 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
     zero on all points. For linear kernels points far from zero cost digits
     of ``f(X)``, not of the value.
 
-    Parameters
-    ----------
-    k, l : Kernel
-    X, Y : sequences of n points
-        The pairs (x_i, y_i), at least two.
-    tol, max_rank : float and int, optional
-        If one is given, use pivoted Cholesky factors with these options
-        in O(n r²) operations. The value is then a lower bound, for
-        `tol` alone with an error of at most √(2 tol t u), where t and u
-        are the means of k(x_i, x_i) and l(y_i, y_i)
-        (:prf:ref:`thm-coco-low-rank`). If k has a linear part, t is the
-        mean of ‖k(x_i, ·) - k(a, ·)‖² for one of the points a.
+    If `tol` or `max_rank` is given, pivoted Cholesky factors with these
+    options take O(n r²) operations. The value is then a lower bound, for
+    `tol` alone with an error of at most √(2 tol t u), where t and u are
+    the means of k(x_i, x_i) and l(y_i, y_i), or of ‖k(x_i, ·) - k(a, ·)‖²
+    for a point a if k has a linear part (:prf:ref:`thm-coco-low-rank`).
 
-    Examples
-    --------
     With linear kernels it is the absolute value of the covariance:
 
     >>> from rkhs_lit.kernels import Linear
@@ -214,24 +198,15 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
 def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
               rng=None, tol: float | None = None,
               max_rank: int | None = None) -> PermutationTest:
-    """Test whether two variables are independent. If they are, the p-value
-    is at most α with a probability of at most α, for every n and B
-    (:prf:ref:`prop-coco-level`).
+    """Test whether two variables are independent, by B permutations of Y.
+    If they are, the p-value is at most α with a probability of at most α,
+    for every n and B (:prf:ref:`prop-coco-level`).
 
-    The statistic is COCO, from factors of r and s columns that are
-    computed once; a permutation takes O(n r s) operations.
+    The statistic is COCO with the arguments of `coco`, from factors of r
+    and s columns that are computed once; a permutation takes O(n r s)
+    operations. The kernels may be chosen by looking at the points of X and
+    at those of Y, but not at who is paired with whom.
 
-    Parameters
-    ----------
-    k, l, X, Y, tol, max_rank
-        As in `coco`. The kernels may be chosen by looking at the points
-        of X and at those of Y, but not at who is paired with whom.
-    n_permutations : int
-        The number B of random permutations of Y.
-    rng : seed or numpy.random.Generator, optional
-
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Gaussian
     >>> x = np.linspace(-1, 1, 30)
     >>> coco_test(Gaussian(0.5), Gaussian(0.5), x, x**2,

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its o
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 17f73171e9ceaffb
+# Cells: ab8b568a70465cd2
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from scipy.linalg import cho_solve
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
-from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.cross_covariance import RKHSOperator
 from rkhs_lit.kernels import Kernel, Pairs
+from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
 from rkhs_lit.ridge import ridge_factor, ridge_spectrum
@@ -59,11 +59,8 @@ def values_at(g, Psi: Features, name: str = "g") -> np.ndarray:
 @dataclass(frozen=True, eq=False, repr=False)
 class ConditionalEmbedding(check.Record):
     """Estimates of the embeddings of Y given X = x, for all x
-    (:prf:ref:`thm-ce-estimator`).
-
-    Made by `conditional_embedding`, with its arguments as attributes,
-    and the maps Φ and Ψ of the points X and Y.
-    """
+    (:prf:ref:`thm-ce-estimator`); made by `conditional_embedding`, with
+    its arguments and the maps Φ and Ψ of the points as attributes."""
 
     k: Kernel
     l: Kernel
@@ -117,14 +114,8 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
                           lam: float) -> ConditionalEmbedding:
     """Estimate the embeddings of Y given X = x, for all x, by
     m(x) = Σ w_i(x) l(y_i, ·) with the weights w(x) = (K + nλI)⁻¹ k_X(x)
-    (:prf:ref:`thm-ce-estimator`).
-
-    Parameters
-    ----------
-    k, l, X, Y : kernels, and the sequences of n points for them
-    lam : float
-        λ > 0, added to the operator C_XX, so that nλ is added to the
-        Gram matrix of X.
+    (:prf:ref:`thm-ce-estimator`). The number λ > 0 is added to the
+    operator C_XX, so that nλ is added to the Gram matrix of X.
 
     Examples
     --------
@@ -144,14 +135,9 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
 def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,
                             lams) -> np.ndarray:
     """Squared distances of l(y_i, ·) from the embedding at x_i that was
-    estimated without pair i, in an (L, n) array (:prf:ref:`prop-ce-loo`).
-
-    Parameters
-    ----------
-    k, l, X, Y : as for `conditional_embedding`
-    lams : (L,) array
-        In any order. The mean of the row of a λ is the criterion to
-        minimise. The other n - 1 pairs are fitted with the same nλ.
+    estimated without pair i, in a row for each λ of a list
+    (:prf:ref:`prop-ce-loo`). The mean of a row is the criterion to
+    minimise. The other n - 1 pairs are fitted with the same nλ.
 
     Examples
     --------

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conditional_independence.ipynb``, in it
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ecbeffb018bdedd8
+# Cells: 73aef27f78667502
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -31,20 +31,11 @@ from rkhs_lit.ridge import ridge_factor
 def conditional_covariance(kx: Kernel, ky: Kernel, kz: Kernel, X, Y, Z,
                            lam: float) -> RKHSOperator:
     """The regularised conditional covariance operator S from H_ky to H_kx
-    of a sample: ⟨f, S g⟩ is the covariance of f(x_i) and g(y_i) less the
-    part that a ridge regression on z_i explains
+    of triples (x_i, y_i, z_i): ⟨f, S g⟩ is the covariance of f(x_i) and
+    g(y_i) less the part that a ridge regression on z_i explains, with
+    λ > 0 added to the covariance operator of Z
     (:prf:ref:`thm-conditional-limit`).
 
-    Parameters
-    ----------
-    kx, ky, kz : Kernel
-    X, Y, Z : sequences of n points
-        The triples (x_i, y_i, z_i).
-    lam : float
-        The number λ > 0 that is added to the covariance operator of Z.
-
-    Examples
-    --------
     With linear kernels and a small λ it is the partial covariance:
 
     >>> from rkhs_lit.kernels import Linear
@@ -76,18 +67,10 @@ def _triples(kx, ky, kz, X, Y, Z, at_least=1):
 # %% [3] Gram matrices
 def conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
     """The squared norm ``hs_norm(conditional_covariance(...)) ** 2``, from
-    Gram matrices (:prf:ref:`thm-conditional-gram`). If Kz is constant, it
-    is ``hsic_biased(Kx, Ky)``.
+    Gram matrices, which are centred here (:prf:ref:`thm-conditional-gram`).
+    λ > 0 regularises the operator: K_z + nλI in matrices. If Kz is
+    constant, it is ``hsic_biased(Kx, Ky)``.
 
-    Parameters
-    ----------
-    Kx, Ky, Kz : (n, n) arrays
-        Gram matrices of the three variables; they are centred here.
-    lam : float
-        λ > 0 regularises the operator: K_z + nλI in matrices.
-
-    Examples
-    --------
     >>> x, y, z = np.array([[1., 2., 3.], [1., 0., 2.], [0., 0., 3.]])
     >>> K = [np.outer(v, v) for v in (x, y, z)]
     >>> round(conditional_hsic(*K, 1e-9), 6)          # (-1/6)²
@@ -290,20 +273,10 @@ def _objection(w, Z, fit, residuals, moments):
 # %% [8] The test as a function
 @dataclass(frozen=True)
 class ConditionalTest(GammaTest):
-    """What `conditional_independence_test` has found.
-
-    Attributes
-    ----------
-    statistic, pvalue, mean, std : float
-        As in `GammaTest`. The p-value is 1 if the test is undecided.
-    lam : float
-        The λ of the regressions on Z.
-    freedom : float
-        The degrees of freedom (tr S)² / tr S² that they leave
-        (:prf:ref:`lem-ci-freedom`).
-    undecided : str
-        Why the data and the kernel do not allow a verdict; empty if
-        they do.
+    """What `conditional_independence_test` has found: a `GammaTest`, the λ
+    of the regressions on Z, the degrees of freedom (tr S)² / tr S² that
+    they leave (:prf:ref:`lem-ci-freedom`), and why the data and the kernel
+    leave it undecided; empty, if they do not, and else the p-value is 1.
     """
 
     lam: float
@@ -314,27 +287,19 @@ class ConditionalTest(GammaTest):
 def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
                                   X, Y, Z, *, lam: float | None = None
                                   ) -> ConditionalTest:
-    """Test whether X and Y are independent given Z
+    """Test whether X and Y are independent given Z, from n >= 4 triples
     (:prf:ref:`prop-residual-statistic`, :prf:ref:`thm-ci-null`).
+
+    Kernels that are bounded and characteristic see every dependence
+    (:prf:ref:`thm-conditional-zero`). The λ > 0 of the regressions on Z
+    (K_z + nλI in matrices) is by default the least that leaves half of the
+    degrees of freedom.
 
     The p-value is approximate: regressions are not perfect, and a gamma
     distribution replaces the exact one; values below 1 % can be twice as
     frequent. It is 1 where the test cannot tell, and ``undecided`` says
     why.
 
-    Parameters
-    ----------
-    kx, ky, kz : Kernel
-        Bounded and characteristic to see every dependence
-        (:prf:ref:`thm-conditional-zero`).
-    X, Y, Z : sequences of n >= 4 points
-        The triples (x_i, y_i, z_i).
-    lam : float, optional
-        λ > 0 of the regressions on Z (K_z + nλI in matrices). Default:
-        the least that leaves half of the degrees of freedom.
-
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Gaussian
     >>> rng, k = np.random.default_rng(0), Gaussian(1.0)
     >>> z, u = rng.normal(size=(2, 100))

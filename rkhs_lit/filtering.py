@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 79033c526a303268
+# Cells: d7eb86e84cfa81ad
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from scipy.linalg import cho_solve
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
-from rkhs_lit.bayes_rule import METHODS, Coordinates, posterior_weights
+from rkhs_lit.bayes_rule import (METHODS, Coordinates, Embedding,
+                                 posterior_weights)
 from rkhs_lit.conditional_embedding import one_point, values_at
 from rkhs_lit.kernels import Gaussian, Kernel
-from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 from rkhs_lit.pca import modes
 from rkhs_lit.ridge import ridge_factor
@@ -33,6 +33,37 @@ def unit_mass(w) -> np.ndarray:
 
 
 # %% [3] The filter
+@dataclass(frozen=True, eq=False, repr=False)
+class Filtered(check.Record):
+    """What a `KernelBayesFilter` has made of T observations
+    (:prf:ref:`alg-kernel-filter`): in row t of the weights those of the
+    embedding at time t, a point for it, and a note how it was found:
+    "start", "posterior", "prediction", "restart" or "training"."""
+
+    kernel: Kernel
+    states: Sequence
+    weights: np.ndarray
+    estimates: Sequence
+    notes: tuple[str, ...]
+
+    def __repr__(self):
+        T, n = self.weights.shape
+        return f"Filtered({self.kernel}, T={T}, n={n})"
+
+    @property
+    def embeddings(self) -> tuple[RKHSFunction, ...]:
+        """The embeddings of the hidden states, as functions."""
+        Phi = Features(self.kernel, self.states, "states")
+        return tuple(Phi @ w for w in self.weights)
+
+    def expectation(self, g) -> np.ndarray:
+        """Estimates Σ w_i g(x_i) of the expectation of g at each time,
+        with g as for `ConditionalEmbedding.expectation`."""
+        Phi = Features(self.kernel, self.states, "states")
+        return self.weights @ values_at(g, Phi)
+
+
+# %% [4] The filter
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelBayesFilter(check.Record):
     """The kernel Bayes filter: hidden states from observations, learnt
@@ -86,27 +117,23 @@ class KernelBayesFilter(check.Record):
 
     def __post_init__(self):
         k, after = self.k, self.next_states
-        Phi = Features(k, self.states, "states", "k")
+        Phi = whole = Features(k, self.states, "states", "k")
         Psi = Features(self.l, self.observations, "observations", "l")
-        Phi_next = Phi if after is None else Features(
-            k, after, "next_states", "k")
-        for other in (Psi, Phi_next):
-            if other.n != Phi.n:
-                raise ValueError(f"{other.name} must be as many as states "
-                                 f"({Phi.n}), got {other.n}")
-        whole = Phi if after is None else Phi.joined(Phi_next)
-        if whole.n < 2:
-            raise ValueError("states must be a trajectory of at least two")
-        if after is None:
+        if after is None:                            # one trajectory
             Phi, Phi_next, Psi = Phi[:-1], Phi[1:], Psi[:-1]
+        else:
+            Phi_next = Features(k, after, "next_states", "k")
+            whole = Phi.joined(Phi_next)
+        for other in (Psi, Phi_next):
+            if not 0 < Phi.n == other.n:
+                raise ValueError(f"{other.name} must be as many as states, "
+                                 "of which one is followed by another")
 
         check.choice(self.method, "method", METHODS)
         check.flag(self.normalise, "normalise")
-        gaussian = isinstance(k, Gaussian)
-        ways = ("auto", "state", "mean") + ("preimage",) * gaussian
-        estimate = check.choice(self.estimate, "estimate", ways)
-        if estimate == "auto":
-            estimate = "preimage" if gaussian else "state"
+        own = "preimage" if isinstance(k, Gaussian) else "state"
+        estimate = check.choice(self.estimate, "estimate",
+                                ("auto", "mean", "state", own))
         if estimate == "mean":
             as_points(Phi.points, "states")          # must be vectors
 
@@ -116,7 +143,8 @@ class KernelBayesFilter(check.Record):
             states=Phi.points, observations=Psi.points, Phi=Phi,
             next_states=Phi_next.points, Phi_next=Phi_next, phi=phi,
             gamma=gamma, F=phi.G[:Phi.n], F_next=phi.G[-Phi.n:], G=gamma.G,
-            estimate=estimate, sizes=np.sqrt(Phi.diag()),
+            estimate=own if estimate == "auto" else estimate,
+            sizes=np.sqrt(Phi.diag()),
             mass=unit_mass if self.normalise else np.asarray)
         vars(self).update(vars(self.retune(self.lam, self.eps)))
 
@@ -124,41 +152,47 @@ class KernelBayesFilter(check.Record):
         return (f"KernelBayesFilter({self.k}, {self.l}, n={self.Phi.n}, "
                 f"lam={self.lam:.6g}, eps={self.eps:.6g})")
 
-    def predict(self, f: RKHSFunction | GaussianEmbedding) -> RKHSFunction:
+    def predict(self, f: Embedding) -> RKHSFunction:
         """The embedding of the next state, from that of a state."""
         return self.Phi_next @ self.mass(self.prior @ self.phi.of(f, "f"))
 
-    def update(self, y, prior: RKHSFunction | GaussianEmbedding
-               ) -> RKHSFunction:
+    def update(self, y, prior: Embedding) -> RKHSFunction:
         """The embedding of a state, from the embedding of its prior
         distribution and an observation y of it."""
         W, _ = self._run(one_point(self.l, y, "y", "l"),
                          theta=self.phi.of(prior, "prior"))
         return self.Phi @ W[0]
 
-    def step(self, y, previous: RKHSFunction | GaussianEmbedding | None
-             = None) -> RKHSFunction:
+    def step(self, y, previous: Embedding | None = None) -> RKHSFunction:
         """The embedding of a state, from an observation y of it and the
         embedding of the state before, if there was one."""
         W, _ = self._run(one_point(self.l, y, "y", "l"), previous)
         return self.Phi @ W[0]
 
-    def filter(self, ys, previous: RKHSFunction | GaussianEmbedding | None
-               = None) -> "Filtered":
+    def filter(self, ys, previous: Embedding | None = None) -> "Filtered":
         """The embeddings and estimates for a sequence of observations,
-        the first of which follows on `previous`, if that is given."""
-        W, notes = self._run(Features(self.l, ys, "ys", "l"), previous)
+        the first of which follows on `previous`, if that is given. One
+        that is None, or NaN, or a row of NaN of an array, is missing."""
+        rows = ys if type(ys) is np.ndarray and ys.ndim else as_sequence(
+            ys, "ys")
+        there = np.array([y is not None and np.any(y == y) for y in rows])
+        if not there.all():             # what stands there is not used
+            check.same_columns(ys, self.gamma.Phi)
+            ys = [y if t else self.observations[0]
+                  for y, t in zip(rows, there)]
+        W, notes = self._run(Features(self.l, ys, "ys", "l"), previous,
+                             there=there)
         return Filtered(self.k, self.states, W, self._estimates(W), notes)
 
-    def _run(self, at_ys, previous=None, theta=None):
-        """The weights α⁺ after each observation, and how they were found
-        (:prf:ref:`alg-kernel-filter`, its list from the end); θ⁻ are the
-        coordinates of the first prediction, if there is one."""
+    def _run(self, at_ys, previous=None, theta=None, there=True):
+        """The weights α⁺ after each observation that is there, and how
+        they were found (:prf:ref:`alg-kernel-filter`, its list from the
+        end); θ⁻ are the coordinates of the first prediction, if any."""
         if previous is not None:
             theta = self.M @ self.phi.of(previous, "previous")
         F, gammas, W, notes = self.F, self.gamma(at_ys), [], []
         seen = np.abs(gammas).max(axis=1) > 1e-8 * np.sqrt(at_ys.diag())
-        for gamma, visible in zip(gammas, seen):
+        for gamma, visible in zip(gammas, seen & there):
             resorts = [("training", np.full(len(F), 1 / len(F)))]
             if visible:
                 resorts.append(("start" if theta is None else "restart",
@@ -217,59 +251,12 @@ class KernelBayesFilter(check.Record):
         return other
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Filtered(check.Record):
-    """What a `KernelBayesFilter` has made of T observations
-    (:prf:ref:`alg-kernel-filter`).
-
-    Attributes
-    ----------
-    kernel, states : Kernel and sequence of n points of the recording
-    weights : (T, n) array
-        In row t the weights of the embedding at time t.
-    estimates : array or sequence of T points, one for each embedding
-    notes : tuple of T strings
-        How each embedding was found: "start", "posterior", or one of
-        the resorts "prediction", "restart" and "training".
-    """
-
-    kernel: Kernel
-    states: Sequence
-    weights: np.ndarray
-    estimates: Sequence
-    notes: tuple[str, ...]
-
-    def __repr__(self):
-        T, n = self.weights.shape
-        return f"Filtered({self.kernel}, T={T}, n={n})"
-
-    @property
-    def embeddings(self) -> tuple[RKHSFunction, ...]:
-        """The embeddings of the hidden states, as functions."""
-        Phi = Features(self.kernel, self.states, "states")
-        return tuple(Phi @ w for w in self.weights)
-
-    def expectation(self, g) -> np.ndarray:
-        """Estimates Σ w_i g(x_i) of the expectation of g at each time,
-        with g as for `ConditionalEmbedding.expectation`."""
-        Phi = Features(self.kernel, self.states, "states")
-        return self.weights @ values_at(g, Phi)
-
-
-# %% [4] Choosing the parameters
+# %% [5] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterValidation(check.Record):
-    """The choice of `validate_filter` (:prf:ref:`def-filter-validation`).
-
-    Attributes
-    ----------
-    filter : KernelBayesFilter
-        The best one, trained on the whole trajectory.
-    kernels, lams, epsilons : p pairs (k, l), (q,) and (r,) arrays
-    errors : (p, q, r) array
-        The validation error for each pair of kernels, λ and ε.
-    best : tuple of three int, the place of the least error
-    """
+    """The choice of `validate_filter` (:prf:ref:`def-filter-validation`):
+    the best filter, trained on the whole trajectory, the errors for each
+    pair of kernels, λ and ε, and the place of the least of them."""
 
     filter: KernelBayesFilter
     kernels: tuple[tuple[Kernel, Kernel], ...]
@@ -293,11 +280,9 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
 
     Parameters
     ----------
-    kernels : list of pairs (k, l)
+    kernels, lams, epsilons : lists of pairs (k, l) and of numbers
     states, observations : array and sequence of n + 1 points
-    lams, epsilons : (q,) and (r,) arrays
-    held_out : int
-        How many of the last states are estimated and not trained on.
+    held_out : how many of the last states are estimated, not trained on
     method, estimate, normalise, tol, max_rank : of `KernelBayesFilter`
     """
     X = as_points(states, "states").reshape(np.shape(states))

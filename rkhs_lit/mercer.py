@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: f4f2aea2b1b7a1d5
+# Cells: cb6abb577a35d7ab
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -16,86 +16,50 @@ from scipy.linalg import eigh, eigvalsh_tridiagonal
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 import rkhs_lit.conventions as check
-from rkhs_lit.conventions import as_points
+from rkhs_lit.fourier_series import (FourierKernel, JacobiTheta, as_line,
+                                     waves)
 from rkhs_lit.kernels import Gaussian, Kernel
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
 
-# %% [2] From a price list to a space
-def spectral_inner(a, b, eigenvalues) -> float:
-    """The inner product Σ a_j b_j* / λ_j (:prf:ref:`thm-weighted-l2`).
+# %% [2] The integral operator of a kernel
+def integral_operator(kernel: Kernel, nodes, weights,
+                      f: Callable) -> RKHSFunction:
+    """S_k f, the integral of k(x, ·) f(x) over μ = Σ w_i δ(x_i), with
+    ⟨S_k f, g⟩ = Σ w_i f(x_i) g(x_i) for all g of the space
+    (:prf:ref:`prop-integral-operator`).
 
-    Complex Fourier coefficients a, b of real functions must come for all
-    l = -L, ..., L. Where an eigenvalue λ_j >= 0 is 0, and a_j or b_j is
-    not, a ValueError says that the function is not in the space.
-
-    >>> spectral_inner([1.0, 1.0], [3.0, 1.0], [1.0, 0.5])
-    5.0
+    The nodes x_i are points of any kind. The weights w_i >= 0 are those of
+    a quadrature rule, times the density of μ, or 1 / n for a sample.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        terms = (_over_root(a, "a", eigenvalues)
-                 * np.conj(_over_root(b, "b", eigenvalues)))
-        total, size = terms.sum(), np.abs(terms).sum()
-    if not np.isfinite(size):
-        j = np.abs(terms).argmax()
-        raise ValueError("a or b is not in the space, as far as floats can "
-                         f"tell: coefficient {j} makes the sum infinite")
-    if abs(total.imag) > 1e-8 * size:
-        raise ValueError("a and b must be coefficients of real functions, "
-                         "but the sum is complex")
-    return float(total.real)
+    Phi, w = _measure(kernel, nodes, weights)
+    return Phi @ (w * _values(f, Phi.points))
 
 
-def spectral_norm(a, eigenvalues) -> float:
-    """The norm √(Σ a_j a_j* / λ_j) (:prf:ref:`thm-weighted-l2`).
-
-    Arguments as in `spectral_inner`. It is ``inf`` where λ_j = 0 and a_j
-    is not: the function is not in the space. A finite list cannot prove
-    that a function is in a space of infinite dimension; see how the norm
-    grows with its length.
-
-    >>> spectral_norm([3.0, 2.0], [1.0, 0.25])
-    5.0
-    >>> spectral_norm([3.0, 2.0], [1.0, 0.0])
-    inf
-    """
-    with np.errstate(over="ignore"):
-        return float(np.linalg.norm(_over_root(a, "a", eigenvalues)))
+def _measure(kernel, nodes, weights):
+    """Φ and the masses w >= 0 of the measure Σ w_i δ(x_i)."""
+    Phi = Features(kernel, nodes, "nodes")
+    w = check.vector(weights, "weights", Phi.n)
+    if w.min() < 0 or not w.any():
+        raise ValueError("weights must be nonnegative and not all zero: "
+                         "they are the masses of a measure")
+    return Phi, w
 
 
-def _over_root(a, name, eigenvalues):
-    """The numbers a_j / √λ_j; where only λ_j is 0, infinity."""
-    lam = check.vector(eigenvalues, "eigenvalues")
-    if lam.min() < 0:
-        raise ValueError("eigenvalues must be nonnegative")
-    parts = a if isinstance(a, (list, tuple)) else [a]
-    if any(map(np.iscomplexobj, parts)):
-        a = (check.vector(np.real(a), name, len(lam))
-             + 1j * check.vector(np.imag(a), name, len(lam)))
-    else:
-        a = check.vector(a, name, len(lam))
-    quotients = np.where(a == 0, a, np.inf)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.divide(a, np.sqrt(lam), out=quotients, where=lam > 0)
+def _values(f, nodes):
+    return check.vector(check.function(f, "f")(nodes), "f", len(nodes))
 
 
-# %% [3] From a price list to a space
+# %% [3] Functions, numbers and a rule, in one record
 @dataclass(frozen=True, eq=False, repr=False)
 class Eigensystem(check.Record):
     """Functions e_j and numbers λ_j with k = Σ λ_j e_j e_j
-    (:prf:ref:`thm-mercer`).
+    (:prf:ref:`thm-mercer`), and a rule Σ w_i f(x_i) for ∫ f dμ.
 
-    Attributes
-    ----------
-    kernel : Kernel
-    nodes, weights : sequence of n points, (n,) array
-        A rule Σ w_i f(x_i) for the integral of f over μ.
-    eigenvalues : (r,) array
-        Positive, the largest first.
-    vectors : (n, r) array
-        The numbers √w_i e_j(x_i): columns orthonormal for the rule.
-    functions : function
-        ``functions(T)`` is the (m, r) array of e_j(t_i), for any points.
+    The nodes x_i and the `weights` w_i are n points of any kind and an
+    (n,) array, the `eigenvalues` an (r,) array, the largest first. The
+    `vectors`, an (n, r) array, are √w_i e_j(x_i): columns orthonormal for
+    the rule. ``functions(T)`` is the (m, r) array of e_j(t_i).
     """
 
     kernel: Kernel
@@ -121,184 +85,23 @@ class Eigensystem(check.Record):
                 f"r={len(self.eigenvalues)})")
 
     def features(self, T) -> np.ndarray:
-        """The Mercer features √λ_j e_j(t_i), an (m, r) array whose rows
-        have inner products k(s, t), up to the truncation."""
+        """The Mercer features √λ_j e_j(t_i), an (m, r) array."""
         return np.sqrt(self.eigenvalues) * self.functions(T)
 
     def coefficients(self, f: Callable) -> np.ndarray:
-        """The integrals of f e_j over μ, an (r,) array.
-
-        For f = Σ w_i k(x_i, ·) they are λ_j Σ w_i e_j(x_i). If its points
-        are far from the nodes, they need eigenvalues below rounding, and
-        the norm comes out too small: compare with ``norm(f)``. For other
-        functions the rule is used; leave out λ_j below its errors.
-        """
+        """The integrals of f e_j over μ, an (r,) array: λ_j Σ α_i e_j(x_i)
+        for an expansion (if its points are far from the nodes, eigenvalues
+        below rounding are missed), otherwise by the rule."""
         if isinstance(f, RKHSFunction) and f.kernel == self.kernel:
-            # ∫ k(x, ·) e_j dμ = λ_j e_j(x)
             return self.eigenvalues * (f.weights @ self.functions(f.points))
-        # Σ_i w_i f(x_i) e_j(x_i); the vectors hold √w_i e_j(x_i)
-        return self.vectors.T @ (
-            np.sqrt(self.weights) * _values(f, self.nodes))
-
-
-def _measure(kernel, nodes, weights):
-    """Φ and the masses w >= 0 of the measure Σ w_i δ(x_i)."""
-    Phi = Features(kernel, nodes, "nodes")
-    w = check.vector(weights, "weights", Phi.n)
-    if w.min() < 0 or not w.any():
-        raise ValueError("weights must be nonnegative and not all zero: "
-                         "they are the masses of a measure")
-    return Phi, w
-
-
-def _values(f, nodes):
-    return check.vector(check.function(f, "f")(nodes), "f", len(nodes))
-
-
-# %% [4] The circle: Fourier series
-def fourier_coefficients(f: Callable, degree: int, *,
-                         period: float = 2 * np.pi,
-                         n_points: int | None = None) -> np.ndarray:
-    """Fourier coefficients of a periodic function, a complex array for
-    l = -L, ..., L (:prf:ref:`def-fourier-coefficients`).
-
-    Those of modulus at most 4 ε times the largest value of f are set to
-    zero.
-
-    Parameters
-    ----------
-    f : function
-        Of an array of points of [-period / 2, period / 2].
-    degree : int, the L >= 0
-    n_points : int, optional
-        More than 2 L equidistant points; by default the larger of 1024
-        and 8 L. Where f jumps, the error is of the order of 1 / n_points.
-    """
-    L = check.whole(degree, "degree", 0)
-    period = check.positive(period, "period")
-    n = max(1024, 8 * L) if n_points is None else check.whole(
-        n_points, "n_points", 2 * L + 1)
-    # One period around zero, in the order that the FFT wants.
-    values = _values(f, period * ((np.arange(n) / n + 0.5) % 1 - 0.5))
-    c = np.fft.fft(values)[np.arange(-L, L + 1) % n] / n
-    c[np.abs(c) <= 4 * np.finfo(float).eps * np.abs(values).max()] = 0
-    return c
-
-
-def _line(X, name):
-    x = as_points(X, name)
-    if x.shape[1] != 1:
-        raise ValueError(f"{name} must be one number a point, got "
-                         f"dimension {x.shape[1]}")
-    return x[:, 0]
-
-
-# %% [5] A top hat, and why it is expensive
-def _waves(T, degree, order=slice(None)):
-    """Columns 1, √2 cos x, √2 sin x, √2 cos 2x, ..., in this order."""
-    angles = np.outer(_line(T, "T"), np.arange(1, degree + 1))
-    W = np.ones((len(angles), 2 * degree + 1))
-    W[:, 1::2] = np.sqrt(2) * np.cos(angles)
-    W[:, 2::2] = np.sqrt(2) * np.sin(angles)
-    return W[:, order]
-
-
-@dataclass(frozen=True)
-class FourierKernel(Kernel):
-    """The kernel Σ k_l exp(i l (x - y)) on the circle
-    (:prf:ref:`thm-fourier-rkhs`).
-
-    The coefficients k_{-l} = k_l are a list of k_0, ..., k_L >= 0, or a
-    function of l and the degree L.
-
-    >>> FourierKernel([1.0, 0.5])([0.0, np.pi / 2]).round(6)
-    array([[2., 1.],
-           [1., 2.]])
-    """
-
-    coefficients: Sequence | Callable
-    degree: int | None = None
-
-    _prepare = staticmethod(_line)
-
-    def __post_init__(self):
-        k, L = self.coefficients, self.degree
-        if callable(k):
-            k = [k(l) for l in range(check.whole(L, "degree", 0) + 1)]
-        k = check.vector(k, "coefficients")
-        if L is not None and check.whole(L, "degree", 0) != len(k) - 1:
-            raise ValueError(f"degree must be {len(k) - 1} for {len(k)} "
-                             f"coefficients, got {L}")
-        if k.min() < 0:
-            raise ValueError("coefficients must be nonnegative: a negative "
-                             "one is a negative eigenvalue")
-        vars(self).update(coefficients=tuple(k.tolist()),
-                          degree=len(k) - 1)
-
-    def spectrum(self, degree: int) -> np.ndarray:
-        """The coefficients k_l for l = -degree, ..., degree."""
-        L = check.whole(degree, "degree", 0)
-        l = np.abs(np.arange(-L, L + 1))
-        return np.array([*self.coefficients, 0.0])[
-            np.minimum(l, self.degree + 1)]
-
-    def _gram(self, X, Y):
-        V = _waves(X, self.degree)
-        W = V if Y is X else _waves(Y, self.degree)
-        k = np.repeat(self.coefficients, 2)[1:]    # k_0, k_1, k_1, k_2, …
-        return (V * k) @ W.T
-
-    def _diag(self, X):
-        return np.full(len(X), self.spectrum(self.degree).sum())
-
-
-# %% [6] The Jacobi theta kernel
-@dataclass(frozen=True)
-class JacobiTheta(Kernel):
-    """A Gaussian wrapped around the circle (:prf:ref:`prop-theta`).
-
-    k(x, y) = Σ exp(-σ² l² / 2 + i l (x - y)) / (2π), over all whole l;
-    σ is the width in radians.
-
-    >>> JacobiTheta(0.5)([0.0, 2 * np.pi]).round(6)
-    array([[0.797885, 0.797885],
-           [0.797885, 0.797885]])
-    """
-
-    sigma: float
-
-    _prepare = staticmethod(_line)
-
-    def __post_init__(self):
-        vars(self).update(sigma=check.width(self.sigma, "sigma"))
-
-    def spectrum(self, degree: int) -> np.ndarray:
-        """The coefficients k_l for l = -degree, ..., degree."""
-        L = check.whole(degree, "degree", 0)
-        l = np.arange(-L, L + 1)
-        return np.exp(-(self.sigma * l) ** 2 / 2) / (2 * np.pi)
-
-    def _gram(self, X, Y):
-        turn = 2 * np.pi
-        d = np.abs(np.subtract.outer(X, Y)) % turn
-        if self.sigma**2 < turn:
-            total = sum(np.exp(-((d + turn * n) / self.sigma) ** 2 / 2)
-                        for n in range(-4, 5))
-            return total / (np.sqrt(turn) * self.sigma)
-        k = self.spectrum(4)[4:]
-        return k[0] + 2 * sum(k[l] * np.cos(l * d) for l in range(1, 5))
-
-    def _diag(self, X):
-        return np.full(len(X), self([0.0])[0, 0])
+        root = np.sqrt(self.weights)       # vectors: √w_i e_j(x_i)
+        return self.vectors.T @ (root * _values(f, self.nodes))
 
 
 def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
                         degree: int) -> Eigensystem:
-    """Waves and Fourier coefficients of a kernel on the circle, for the
-    measure dx / (2π) (:prf:ref:`thm-fourier-rkhs`).
-
-    Waves up to cos(degree x), sin(degree x), without those of coefficient
-    0, and 8 degree + 64 equidistant nodes.
+    """Waves up to a degree and coefficients k_l > 0 of a kernel on the
+    circle, for the measure dx / (2π) (:prf:ref:`thm-fourier-rkhs`).
 
     >>> fourier_eigensystem(FourierKernel([1.0, 0.25, 0.5]), 2).eigenvalues
     array([1.  , 0.5 , 0.5 , 0.25, 0.25])
@@ -306,54 +109,32 @@ def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
     if not isinstance(kernel, (FourierKernel, JacobiTheta)):
         raise ValueError("kernel must be a FourierKernel or a JacobiTheta, "
                          f"got {type(kernel).__name__}")
-    L = check.whole(degree, "degree", 0)
-    lam = np.repeat(kernel.spectrum(L)[L:], 2)[1:]
-    if not lam.any():
+    k, L = kernel.spectrum(degree), int(degree)        # k_l = k[L + l]
+    l = np.array(sorted(np.flatnonzero(k) - L,
+                        key=lambda l: (-k[L + l], abs(l), -l)))
+    if len(l) == 0:
         raise ValueError(f"kernel has no positive coefficient up to {L}")
-    order = np.argsort(-lam, kind="stable")[:np.count_nonzero(lam)]
-    functions, n = partial(_waves, degree=L, order=order), 8 * L + 64
+    functions, n = partial(waves, l=l), 8 * L + 64
     nodes = 2 * np.pi * np.arange(n) / n
-    return Eigensystem(kernel, nodes, np.full(n, 1 / n), lam[order],
+    return Eigensystem(kernel, nodes, np.full(n, 1 / n), k[L + l],
                        functions(nodes) / np.sqrt(n), functions)
 
 
-# %% [7] The integral operator of a kernel
-def integral_operator(kernel: Kernel, nodes, weights,
-                      f: Callable) -> RKHSFunction:
-    """S_k f, the integral of k(x, ·) f(x) over μ = Σ w_i δ(x_i), with
-    ⟨S_k f, g⟩ = Σ w_i f(x_i) g(x_i) for all g of the space
-    (:prf:ref:`prop-integral-operator`).
-
-    The nodes x_i are points of any kind, and ``f(nodes)`` as many numbers.
-    The weights w_i >= 0 are those of a quadrature rule, times the density
-    of μ, or 1 / n for a sample from μ.
-    """
-    Phi, w = _measure(kernel, nodes, weights)
-    return Phi @ (w * _values(f, Phi.points))
-
-
-# %% [8] Eigenfunctions by quadrature
+# %% [4] Eigenfunctions by quadrature
 def eigensystem(kernel: Kernel, nodes, weights,
                 n_components: int | None = None) -> Eigensystem:
     """Eigenvalues and eigenfunctions of T_k by quadrature
-    (:prf:ref:`prop-nystrom`).
+    (:prf:ref:`prop-nystrom`), with a rule as in `integral_operator`.
 
-    The functions are orthonormal for the rule, and evaluated anywhere
-    with errors of the order ε λ_1 / λ_j; features with errors
-    ε √(λ_1 / λ_j). The kernel xy on [-1, 1] has one, √(3/2) x:
+    By default all with λ_j above rounding, n ε λ_1; asking for more is an
+    error. Errors of the functions are of the order ε λ_1 / λ_j, those of
+    the features ε √(λ_1 / λ_j). The kernel xy has one, √(3/2) x:
 
     >>> from rkhs_lit.kernels import Linear
     >>> x, w = np.polynomial.legendre.leggauss(5)
     >>> system = eigensystem(Linear(), x, w)
     >>> system.eigenvalues.round(6), system.functions([2.0]).round(6)
     (array([0.666667]), array([[2.44949]]))
-
-    Parameters
-    ----------
-    kernel, nodes, weights : as in `integral_operator`
-    n_components : int, optional
-        By default all eigenvalues above rounding, n ε λ_1; asking for
-        more is an error.
     """
     Phi, w = _measure(kernel, nodes, weights)
     root = np.sqrt(w)
@@ -370,10 +151,10 @@ def _expansions(Phi, W, T):
 def _leading(Phi, root, r):
     """The r largest eigenvalues of D K D, by default those above rounding,
     and eigenvectors whose last large entry is positive."""
-    n = Phi.n
+    n, few = Phi.n, False
     if r is not None:
         r = check.whole(r, "n_components", 1)
-    few = n > 1000 and r is not None and r <= n // 20
+        few = n > 1000 and r <= n // 20
     if few and n > 4000:                       # too many to store K
         A = LinearOperator((n, n), dtype=float, matvec=lambda v: (
             root * Phi.dot(root * v.ravel())))
@@ -387,28 +168,26 @@ def _leading(Phi, root, r):
         raise ValueError("kernel must be positive definite, but the "
                          f"operator has the eigenvalue {lam.min():.6g}")
     rank = np.sum(lam > n * np.finfo(float).eps * abs(lam[-1]))
-    if rank == 0:
-        raise ValueError("kernel must not be zero at all nodes")
     if (r or 1) > rank:
         raise ValueError(f"n_components must be at most {rank}, the number "
-                         f"of eigenvalues above rounding, got {r}")
+                         "of eigenvalues above rounding (0 if kernel is "
+                         f"zero at all nodes), got {r}")
     lam, U = lam[::-1][:r or rank], U[:, ::-1][:, :r or rank]
     large = np.abs(U) >= 0.5 * np.abs(U).max(axis=0)
     last = n - 1 - large[::-1].argmax(axis=0)
     return lam, U * np.sign(U[last, np.arange(len(lam))])
 
 
-# %% [9] The Gaussian kernel and a Gaussian measure
+# %% [5] The Gaussian kernel and a Gaussian measure
 def hermite_eigensystem(sigma: float, width: float,
                         n_components: int) -> Eigensystem:
-    """Eigenvalues and eigenfunctions of the Gaussian kernel for the
-    measure N(0, width²), in closed form (:prf:ref:`thm-hermite`).
+    """Eigenvalues λ_j = (1 - B) B^j and eigenfunctions of the Gaussian
+    kernel for the measure N(0, width²), in closed form
+    (:prf:ref:`thm-hermite`).
 
-    In several dimensions the products of these eigenvalues
-    λ_j = (1 - B) B^j and functions, one for each coordinate, are those of
-    the Gaussian kernel and a product of normal measures. The rule is
-    exact for products e_i e_j, i + j < 2 (r + 64), not for polynomials.
-    For σ much smaller than `width` it does not reach the tails of μ.
+    The rule is exact for products e_i e_j, i + j < 2 (r + 64), not for
+    polynomials. For σ much smaller than `width` it does not reach the
+    tails of μ.
 
     >>> hermite_eigensystem(1.0, 1.0, 3).eigenvalues.round(6)
     array([0.618034, 0.236068, 0.09017 ])
@@ -435,7 +214,7 @@ def hermite_eigensystem(sigma: float, width: float,
 
 def _hermite_functions(s, omega, r, T):
     """The r functions e_j at the points T."""
-    x = _line(T, "T")
+    x = as_line(T, "T")
     # The recursion multiplies numbers up to 1e100 by u.
     if np.abs(x).max() > 1e100 * s / np.sqrt(omega):
         raise ValueError("T is too far from zero")

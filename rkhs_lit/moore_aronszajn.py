@@ -4,12 +4,10 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: f7a6fec345e6a99d
+# Cells: 68850529d0a9ae04
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
-import operator
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -19,9 +17,8 @@ from scipy.linalg import cholesky, solve_triangular
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
-from rkhs_lit.kernels import (TILE, Kernel, Linear, Mapped, Pairs, Sum,
+from rkhs_lit.kernels import (TILE, Kernel, Linear, Mapped, Pairs,
                               is_positive_definite)
-from rkhs_lit.riesz import GramSolution, gram_solve
 
 
 # %% [2] Fine print
@@ -32,20 +29,16 @@ class _Fixed(tuple):
 def _copied(item):
     if isinstance(item, list):
         return [*map(_copied, item)]
-    if isinstance(item, np.ndarray) and (item.flags.writeable
-                                         or item.base is not None):
-        item = item.copy()
-        item.setflags(write=False)
-    return item
+    shared = isinstance(item, np.ndarray) and (
+        item.flags.writeable or item.base is not None)
+    return check.frozen(item) if shared else item
 
 
 def _fixed(points, name):
     points = as_sequence(points, name)
     if isinstance(points, Pairs):
-        parts = points.first, points.second
-        fixed = [_fixed(part, name) for part in parts]
-        same = all(map(operator.is_, parts, fixed))
-        return points if same else Pairs(*fixed)
+        return Pairs(_fixed(points.first, name),
+                     _fixed(points.second, name))
     if isinstance(points, (list, tuple)):
         return points if isinstance(points, _Fixed) else _Fixed(
             map(_copied, points))
@@ -78,7 +71,6 @@ def _joined(a, b):
     return np.concatenate([a, b])
 
 
-# %% [4] Fine print
 def _key(x):
     if isinstance(x, np.ndarray):
         return x.shape, x.tobytes()
@@ -93,37 +85,84 @@ def _key(x):
 
 def _labels(points):
     if isinstance(points, Pairs):
-        points = np.column_stack([*map(_labels, (points.first,
-                                                 points.second))])
-    if isinstance(points, np.ndarray) and points.dtype.kind in "biuf":
-        rows = points.reshape(len(points), -1)
-        return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-    seen = {}
-    return np.array([seen.setdefault(_key(x), len(seen)) for x in points])
+        points = [*zip(_labels(points.first), _labels(points.second))]
+    elif isinstance(points, np.ndarray) and points.dtype.kind in "biuf":
+        points = points + 0                  # where -0.0 is 0.0
+    first = {}
+    return np.array([first.setdefault(_key(x), i)
+                     for i, x in enumerate(points)])
 
 
 def _merged(f):
     """f with each of its points once."""
-    _, first, group = np.unique(f.features.labels(), return_index=True,
-                                return_inverse=True)
-    if len(first) == len(group):
+    labels = f.features.labels()
+    first, many = np.unique(labels, return_counts=True)
+    if len(first) == len(labels):
         return f
-    parts = np.split(f.weights[np.argsort(group, kind="stable")],
-                     np.cumsum(np.bincount(group))[:-1])
-    return f.features[first] @ [math.fsum(part) for part in parts]
+    parts = np.split(f.weights[np.argsort(labels, kind="stable")],
+                     np.cumsum(many)[:-1])
+    return f.features[first] @ [*map(math.fsum, parts)]
 
 
-# %% [5] Functions as data
+# %% [4] Fine print
+def norm_and_error(f: "RKHSFunction") -> tuple[float, float]:
+    """The norm of f, and how far rounding can have moved it
+    (:prf:ref:`prop-norm-error`)."""
+    f = _merged(as_function(f))
+    # With weights of size one no square overflows or vanishes.
+    scale = float(np.abs(f.weights).max()) or 1.0
+    unit = f.weights / scale
+    square = float(unit @ f.features.dot(unit))
+    total = (np.abs(unit) @ np.sqrt(f.features.diag())) ** 2
+    if square < -1e-8 * total:
+        raise ValueError("f must have a positive definite kernel, but its "
+                         f"squared norm is {square * scale * scale:.6g}")
+    error = float((len(unit) + 4) * np.finfo(float).eps * total)
+    size = max(square, 0.0) ** 0.5
+    error /= max(size, error ** 0.5) or 1.0
+    return tuple(check.finite(q * scale, "f") for q in (size, error))
+
+
+# %% [5] Fine print
+def as_function(f, name: str = "f", kernel: Kernel | None = None):
+    """The function itself, if it is an `RKHSFunction`, and in the space
+    of this kernel (:prf:ref:`lem-expansion-inner`)."""
+    if not isinstance(f, RKHSFunction):
+        raise ValueError(f"{name} must be an RKHSFunction, got "
+                         f"{type(f).__name__}")
+    if not (kernel is None or f.kernel is kernel or f.kernel == kernel):
+        raise ValueError(f"{name} must have the same kernel, {kernel}, got "
+                         f"{f.kernel}")
+    return f
+
+
+def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
+           ) -> "tuple[Features, Features]":
+    """The maps Φ and Ψ of pairs (x_i, y_i), at least so many
+    (:prf:ref:`def-synthesis`).
+
+    >>> paired(Linear(), Linear(), [1.0, 2.0], [3.0, 4.0])[1].diag()
+    array([ 9., 16.])
+    """
+    Phi, Psi = Features(k, X, "X", "k"), Features(l, Y, "Y", "l")
+    if Phi.n != Psi.n:
+        raise ValueError(f"Y must have as many points as X ({Phi.n}), got "
+                         f"{Psi.n}")
+    if Phi.n < at_least:
+        raise ValueError(f"X must hold at least {at_least} points, got "
+                         f"{Phi.n}")
+    return Phi, Psi
+
+
+# %% [6] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
 class Features(check.Record):
     """The map Φ that makes a function from weights, Φα = Σ α_i k(x_i, ·)
     (:prf:ref:`def-synthesis`).
 
-    The points, in an array, a list of any objects or `Pairs`, are checked,
-    copied and prepared for the kernel when it is made, and never again;
-    error messages call them and the kernel by the two names. ``len(Phi)``
-    is their number n, ``Phi[rows]`` keeps some of them, ``Phi @ w`` is the
-    function Φw.
+    The n = ``len(Phi)`` points, an array, a list of any objects or
+    `Pairs`, are checked and copied once, here; errors call them and the
+    kernel by the two names. ``Phi[rows]`` keeps some of them.
 
     >>> Phi = Features(Linear(), [1.0, 2.0])
     >>> Phi.gram()
@@ -142,11 +181,8 @@ class Features(check.Record):
 
     def __post_init__(self):
         kernel, points, seen = self.kernel, self.points, self.seen
-        columns = self.columns or getattr(points, "columns", None)
+        names = getattr(points, "columns", None)
         if isinstance(points, Features):             # checked before
-            if self.name == "X" and self.kernel_name == "kernel":
-                vars(self).update(name=points.name,
-                                  kernel_name=points.kernel_name)
             seen = points.seen if points.kernel is kernel else None
             points = points.points
         if seen is None:
@@ -163,8 +199,9 @@ class Features(check.Record):
             else:
                 points = _fixed(points, self.name)
                 seen = kernel._prepare(points, self.name)
-        vars(self).update(points=points, seen=seen, columns=columns,
-                          n=len(seen))
+        vars(self).update(
+            points=points, seen=seen, n=len(seen),
+            columns=self.columns if names is None else tuple(names))
 
     def __repr__(self):
         return f"Features({self.kernel}, n={self.n})"
@@ -182,7 +219,7 @@ class Features(check.Record):
         return RKHSFunction(self.kernel, self, weights)
 
     def labels(self) -> np.ndarray:
-        """A number for each point, the same for equal points."""
+        """For each point the place of the first that is equal to it."""
         return _labels(self.points)
 
     def joined(self, other: "Features") -> "Features":
@@ -204,11 +241,9 @@ class Features(check.Record):
         d, e = (getattr(F.seen, "shape", ())[1:] for F in (self, Psi))
         if d and e and d != e:
             raise ValueError(f"{self.name} must have points in dimension "
-                             f"{e[0]} like {Psi.name}, got dimension "
-                             f"{d[0]}")
-        X, Y = self.seen[rows], Psi.seen[columns]
-        if other is None and rows == columns:     # half the work
-            Y = X
+                             f"{e[0]} like {Psi.name}, got {d[0]}")
+        X, half = self.seen[rows], Psi is self and rows == columns
+        Y = X if half else Psi.seen[columns]      # of the work
         if len(X) * len(Y) > TILE**2:
             return self.kernel._matrix(X, Y, self.kernel_name)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -247,13 +282,10 @@ class Features(check.Record):
         """The diagonal of Φ*Φ, the numbers k(x_i, x_i)."""
         with np.errstate(over="ignore", invalid="ignore"):
             d = self.kernel._diag(self.seen)
-        if not d.max() < np.inf:
-            raise ValueError(f"{self.kernel_name} gave a value that is not "
-                             "finite: the points are too large")
-        if d.min() < 0:
+        if not 0 <= d.min() <= d.max() < np.inf:
             raise ValueError(
-                f"{self.kernel_name} must be positive definite, but at two "
-                f"equal points it is {d.min():.6g}")
+                f"{self.kernel_name} must be positive definite and finite, "
+                f"but k(x, x) ranges from {d.min():.6g} to {d.max():.6g}")
         return d
 
     def unit(self) -> tuple[float, "Features"]:
@@ -265,40 +297,13 @@ class Features(check.Record):
             c, replace(self, kernel=1 / c * self.kernel))
 
 
-# %% [6] Functions as data
-def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
-           ) -> tuple[Features, Features]:
-    """The maps Φ and Ψ of pairs (x_i, y_i), at least so many
-    (:prf:ref:`def-synthesis`).
-
-    >>> Phi, Psi = paired(Linear(), Linear(), [1.0, 2.0], [3.0, 4.0])
-    >>> Phi.gram() * Psi.gram()
-    array([[ 9., 24.],
-           [24., 64.]])
-    """
-    Phi, Psi = Features(k, X, "X", "k"), Features(l, Y, "Y", "l")
-    if Phi.n != Psi.n:
-        raise ValueError(f"Y must have as many points as X ({Phi.n}), got "
-                         f"{Psi.n}")
-    if Phi.n < at_least:
-        raise ValueError(f"X must hold at least {at_least} points, got "
-                         f"{Phi.n}")
-    return Phi, Psi
-
-
 # %% [7] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
 class RKHSFunction(check.Record, check.Vectors):
     """The function f = Σ α_i k(x_i, ·) (:prf:ref:`lem-expansion-inner`).
 
-    Functions with one kernel can be added and multiplied by numbers.
-
-    Parameters
-    ----------
-    kernel, points
-        As in `Features`.
-    weights : (n,) array
-        The numbers α_i.
+    Kernel and points are those of a `Features`, the weights the numbers
+    α_i. Such functions can be added and multiplied by numbers.
 
     >>> f = RKHSFunction(Linear(), [1.0, 2.0], [3.0, -1.0])   # t -> 1 t
     >>> (2 * f + f)([5.0, 7.0])
@@ -327,11 +332,10 @@ class RKHSFunction(check.Record, check.Vectors):
         if not isinstance(other, RKHSFunction):
             return NotImplemented
         as_function(other, "g", self.kernel)
-        Phi, Psi = self.features, other.features
-        if Phi.points is Psi.points:
-            return Phi @ (self.weights + other.weights)
-        return Phi.joined(Psi) @ np.concatenate([self.weights,
-                                                 other.weights])
+        a, b = self.weights, other.weights
+        if self.points is other.points:
+            return self.features @ (a + b)
+        return self.features.joined(other.features) @ np.append(a, b)
 
     def __mul__(self, c):
         if not isinstance(c, Real):
@@ -349,18 +353,6 @@ class RKHSFunction(check.Record, check.Vectors):
 
 
 # %% [8] Functions as data
-def as_function(f, name: str = "f", kernel: Kernel | None = None):
-    """The function itself, if it is an `RKHSFunction`, and in the space
-    of this kernel (:prf:ref:`lem-expansion-inner`)."""
-    if not isinstance(f, RKHSFunction):
-        raise ValueError(f"{name} must be an RKHSFunction, got "
-                         f"{type(f).__name__}")
-    if not (kernel is None or f.kernel is kernel or f.kernel == kernel):
-        raise ValueError(f"{name} must have the same kernel, {kernel}, got "
-                         f"{f.kernel}")
-    return f
-
-
 def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     """The inner product Σ α_i β_j k(x_i, y_j) of two functions with the
     same kernel, a tile at a time (:prf:ref:`thm-moore-aronszajn`)."""
@@ -371,164 +363,17 @@ def inner(f: RKHSFunction, g: RKHSFunction) -> float:
 
 
 # %% [9] Functions as data
-def _size(f):
-    """The norm of f, and how far rounding can have moved it."""
-    f = _merged(f)
-    # With weights of size one no square overflows or vanishes.
-    scale = float(np.abs(f.weights).max())
-    if scale == 0:
-        return 0.0, 0.0
-    unit = f.weights / scale
-    square = float(unit @ f.features.dot(unit))
-    total = (np.abs(unit) @ np.sqrt(f.features.diag())) ** 2
-    if square < -1e-8 * total:
-        raise ValueError("f must have a positive definite kernel, but its "
-                         f"squared norm is {square * scale * scale:.6g}")
-    error = float((len(unit) + 4) * np.finfo(float).eps * total)
-    low, size, high = (check.finite(max(q, 0.0) ** 0.5 * scale, "f")
-                       for q in (square - error, square, square + error))
-    return size, max(size - low, high - size)
-
-
-# %% [10] Functions as data
 def norm(f: RKHSFunction) -> float:
     """The norm of f in its RKHS, √⟨f, f⟩
     (:prf:ref:`lem-expansion-definite`).
 
-    A `PrecisionWarning` says that terms cancel so far that no digit is
-    certain (:prf:ref:`prop-norm-error`). A square below zero by more than
-    that is evidence that the kernel is not positive definite, and raises
-    a ValueError.
+    A `PrecisionWarning` says that terms cancel and no digit is certain; a
+    square below zero by more than that raises a ValueError.
     """
-    as_function(f)
-    return check.certain(*_size(f), "norm(f)")
+    return check.certain(*norm_and_error(f), "norm(f)")
 
 
-# %% [11] Projection and interpolation
-def _solve(Phi, values) -> GramSolution:
-    """K c = values, for a kernel that is right to eight digits."""
-    return gram_solve(Phi.gram(), values, slack=1e-8,
-                      name=f"{Phi.kernel_name} must be positive definite: "
-                      "its Gram matrix")
-
-
-# %% [12] Projection and interpolation
-def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
-    """The interpolant of minimal norm (:prf:ref:`thm-interpolant`).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : sequence of n points
-        May repeat points, and the Gram matrix may be singular, as long
-        as some function of the space has the values y.
-    y : (n,) array
-
-    Returns
-    -------
-    RKHSFunction
-        s with s(x_i) = y_i up to a millionth of the largest value,
-        or a ValueError, or a `PrecisionWarning`. Where the Gram matrix
-        is singular up to rounding, s need not be the interpolant of
-        minimal norm, only nearly an interpolant and short.
-
-    Examples
-    --------
-    >>> s = interpolate(Linear(), [1.0, 2.0], [3.0, 6.0])
-    >>> s([10.0]).round(6)
-    array([30.])
-    """
-    Phi = Features(kernel, X)
-    y = check.vector(y, "y", Phi.n)
-    found = _solve(Phi, y)
-    if found.twins:
-        i, j, _ = found.twins
-        raise ValueError("y must be values that a function can have, but "
-                         f"points {i} and {j} of X are the same to the "
-                         f"kernel and y has {y[i]:.6g} and {y[j]:.6g}")
-    s = Phi @ found.coefficients
-    miss = np.abs(Phi.sample(s) - y).max()
-    if miss > 1e-6 * np.abs(y).max() and found.missing[0] > 0:
-        raise ValueError(
-            "y must be values that a function of the space can have at X, "
-            f"but the nearest misses them by {miss:.3g}: no function of "
-            f"norm below {found.least_norm[0]:.3g} has them, and whether a "
-            "longer one has cannot be decided at this precision")
-    if miss > 1e-6 * np.abs(y).max():
-        warnings.warn(f"y is missed by {miss:.3g}: the weights are so "
-                      "large that the sums cancel", check.PrecisionWarning,
-                      stacklevel=2)
-    return s
-
-
-# %% [13] Projection and interpolation
-def project(f: RKHSFunction, X) -> RKHSFunction:
-    """Orthogonal projection of f on span{k(x_i, ·)}
-    (:prf:ref:`thm-rkhs-projection`).
-
-    It has the values of f at X, and of all such functions the smallest
-    norm. X may repeat points. A `PrecisionWarning` says that values which
-    rounding hides leave no digit of it certain.
-    """
-    as_function(f)
-    Phi = Features(f.kernel, X)
-    found = _solve(Phi, Phi.sample(f))
-    g = Phi @ found.coefficients
-    if found.hidden[0] > 0:
-        check.certain(_size(g)[0], sum(_size(f - g)),
-                      "the norm of the projection")
-    return g
-
-
-# %% [14] How wrong can an interpolant be?
-def power_function(kernel: Kernel, X, T) -> np.ndarray:
-    """The largest error of interpolation at X for a function of norm 1
-    (:prf:ref:`thm-power-function`).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : sequence of n points
-        Where the function is known.
-    T : sequence of m points
-        Where the error is wanted.
-
-    Returns
-    -------
-    (m,) array
-        P(t) >= 0, the distance of k(t, ·) from span{k(x_i, ·)}. Where
-        rounding leaves no digit of it certain, an upper bound of it,
-        with a `PrecisionWarning`. A square below zero by more than
-        rounding raises a ValueError: the kernel is not positive definite.
-    """
-    Phi, at_T = Features(kernel, X), Features(kernel, T, "T")
-    diagonal, n = at_T.diag(), Phi.n
-    labels = Phi.joined(at_T).labels()
-    known = np.isin(labels[n:], labels[:n])
-    Phi = Phi[np.unique(labels[:n], return_index=True)[1]]
-    kappa, roots = Phi.gram(at_T), np.sqrt(Phi.diag())
-    found = _solve(Phi, kappa)
-    c = found.coefficients
-    # ‖k_t - Φc‖², whatever c is
-    square = diagonal + np.sum(c * (Phi.dot(c) - 2 * kappa), axis=0)
-    total = (np.sqrt(diagonal) + roots @ np.abs(c)) ** 2
-    if (square < -1e-8 * total).any():
-        worst = np.argmin(square + 1e-8 * total)
-        raise ValueError("kernel must be positive definite, but at point "
-                         f"{worst} of T the square of the distance is "
-                         f"{square[worst]:.6g}")
-    error = (Phi.n + 5) * np.finfo(float).eps * total
-    sure = found.rank == np.count_nonzero(roots)
-    doubt = ~known & ((square <= error) | (not sure))
-    bound = np.minimum(np.maximum(square, 0.0) + error, diagonal)
-    P = np.sqrt(np.where(known, 0.0, np.where(doubt, bound, square)))
-    if doubt.any():
-        j = doubt.argmax()
-        check.certain(P[j], P[j], f"the power function at point {j} of T")
-    return P
-
-
-# %% [15] From a space to its kernel
+# %% [10] From a space to its kernel
 @dataclass(frozen=True, eq=False)
 class _OrthonormalBasis(check.Record):
     """The values e(x) = L⁻¹ b(x) at points."""
@@ -541,13 +386,12 @@ class _OrthonormalBasis(check.Record):
                 X[0], (Real, list, np.ndarray)):
             X = np.asarray(X)
         parts = [check.real_array(b(X), "basis") for b in self.functions]
-        n, p = len(X), len(self.L)
-        for b in parts:
-            if b.shape[:1] != (n,) or b.size != n * p / len(parts):
-                raise ValueError(f"basis must give one row for each of {n} "
-                                 f"points, {p} numbers in all, got shape "
-                                 f"{b.shape}")
-        B = np.hstack([b.reshape(n, -1) for b in parts])
+        n, p, shapes = len(X), len(self.L), {b.shape for b in parts}
+        if {s[:1] for s in shapes} != {(n,)} or (
+                sum(b.size for b in parts) != n * p):
+            raise ValueError(f"basis must give one row for each of {n} "
+                             f"points, {p} numbers in all, got {shapes}")
+        B = np.column_stack(parts)
         return solve_triangular(self.L, B.T, lower=True).T
 
 
@@ -556,18 +400,10 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
     """The reproducing kernel b(x)' G⁻¹ b(y) of a space of functions
     (:prf:ref:`thm-basis-kernel`).
 
-    Parameters
-    ----------
-    basis : function, or list of p functions
-        A function takes n points and returns their (n, p) array of
-        values; a function in a list returns the n values of one basis
-        function. A transposed array is refused unless n = p, where the
-        mistake cannot be seen.
-    gram : (p, p) array
-        Inner products of the basis functions, strictly positive definite.
+    The basis is a function that takes n points and returns an (n, p) array
+    of values, or a list of p functions that return n values each; `gram`
+    has the inner products of the p functions.
 
-    Examples
-    --------
     Straight lines on [-1, 1] with the inner product ∫ f g:
 
     >>> lines = kernel_from_basis([np.ones_like, lambda x: x],
@@ -581,9 +417,8 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
         raise ValueError(f"gram must be square, got shape {G.shape}")
     verdict = is_positive_definite(G)
     if not verdict.strict:
-        raise ValueError("gram must be strictly positive definite, as it "
-                         "is for linearly independent functions, but "
-                         f"{verdict.reason}")
+        raise ValueError("gram must be strictly positive definite, as for "
+                         f"independent functions, but {verdict.reason}")
     listed = isinstance(basis, (list, tuple)) and len(basis) == len(G)
     functions = tuple(basis) if listed else (basis,)
     if not all(map(callable, functions)):
@@ -591,22 +426,3 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
                          "functions to match gram")
     L = check.frozen(cholesky(G, lower=True))
     return Mapped(Linear(), _OrthonormalBasis(functions, L))
-
-
-# %% [16] The norm in a sum of spaces
-def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:
-    """The cheapest f = f1 + f2 in a sum of RKHSs: for f with a kernel
-    ``k1 + k2`` functions with the kernels k1 and k2, and
-    ‖f‖² = ‖f1‖² + ‖f2‖² (:prf:ref:`thm-sum-rkhs`).
-
-    >>> f = RKHSFunction(Linear() + Linear(), [1.0], [3.0])
-    >>> f1, f2 = decompose(f)
-    >>> f([2.0]), f1([2.0]), f2([2.0])
-    (array([12.]), array([6.]), array([6.]))
-    """
-    as_function(f)
-    if not isinstance(f.kernel, Sum):
-        raise ValueError("f must have a kernel that is a sum k1 + k2, got "
-                         f"{f.kernel}")
-    return tuple(RKHSFunction(k, f.points, f.weights)
-                 for k in (f.kernel.first, f.kernel.second))

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/pca.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: b59a09c685817eb6
+# Cells: bc9e70ab1e865374
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 import rkhs_lit.conventions as check
-from rkhs_lit.bochner import pivoted_cholesky
 from rkhs_lit.kernels import TILE, Gaussian, Kernel
+from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction, as_function
 
 
@@ -42,26 +42,13 @@ def centre(K) -> np.ndarray:
 # %% [3] The record
 @dataclass(frozen=True, eq=False, repr=False)
 class PrincipalComponents(check.Record):
-    """Principal components f_1, ..., f_r of features, as expansions in
-    the same m points (:prf:ref:`thm-kpca`). Made by `kernel_pca`.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    points : sequence of m points
-        All the data, or landmarks.
-    weights : (m, r) array
-        In column l the weights of f_l.
-    mean_weights : (m,) array
-        Those of the features' mean; zeros if it was not subtracted.
-    offsets : (r,) array
-        The inner products of that mean with the components.
-    eigenvalues : (r,) array
-        Of the covariance operator, falling.
-    variance : float
-        The sum of all its eigenvalues, of which these are the largest.
-        With landmarks, of the projected features.
-    """
+    """Principal components f_1, ..., f_r of features, as expansions in the
+    same m points, the data or landmarks; made by `kernel_pca`. The weights
+    of f_l are column l of `weights`, those of the features' mean are
+    `mean_weights`, zeros if it was not subtracted, and `offsets` are its
+    inner products with the components. The `eigenvalues` fall; `variance`
+    is the sum of all of them, also beyond r, and with landmarks that of the
+    projected features (:prf:ref:`thm-kpca`)."""
 
     kernel: Kernel
     points: Sequence
@@ -73,10 +60,9 @@ class PrincipalComponents(check.Record):
 
     def __post_init__(self):
         Phi = Features(self.kernel, self.points, "points")
-        arrays = "weights", "mean_weights", "offsets", "eigenvalues"
-        vars(self).update(
-            points=Phi.points, features=Phi,
-            **{name: check.frozen(vars(self)[name]) for name in arrays})
+        arrays = {name: check.frozen(value) for name, value in
+                  vars(self).items() if isinstance(value, np.ndarray)}
+        vars(self).update(arrays, points=Phi.points, features=Phi)
 
     def __repr__(self):
         return (f"PrincipalComponents({self.kernel}, "
@@ -93,7 +79,7 @@ class PrincipalComponents(check.Record):
         return self.features @ self.mean_weights
 
     def transform(self, T) -> np.ndarray:
-        """The scores of the points T, one row for each of them
+        """The scores ⟨f_l, k(t, ·) - mean⟩ of the points T, in rows
         (:prf:ref:`prop-kpca-score`)."""
         Psi = Features(self.kernel, T, "T")
         return Psi.dot(self.weights, self.features) - self.offsets
@@ -106,8 +92,7 @@ class PrincipalComponents(check.Record):
         return tuple(self.features @ w for w in W)
 
     def first(self, r: int) -> "PrincipalComponents":
-        """The record of the first r components only
-        (:prf:ref:`thm-pca`)."""
+        """The first r components only (:prf:ref:`thm-pca`)."""
         r, most = check.whole(r, "r", 1), len(self.eigenvalues)
         if r > most:
             raise ValueError(f"r must be at most {most}, got {r}")
@@ -134,8 +119,8 @@ def _dense(Phi, r, centred):
 
 # %% [5] Fine print
 def _count(lam, n, size, r):
-    """How many components to return: r, or as many as there are falling
-    eigenvalues above the rounding errors of n × n matrices of this size."""
+    """r, or the number of falling eigenvalues above the rounding errors
+    of n × n matrices of this size."""
     seen = int(np.sum(lam > 10 * n * np.finfo(float).eps * size))
     if seen == 0:
         raise ValueError("X must have features that vary by more than "
@@ -158,12 +143,10 @@ def _signs(scores):
 def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
                centred: bool = True, solver: str = "auto",
                max_rank: int | None = None) -> PrincipalComponents:
-    """Principal components of the features k(x_i, ·)
-    (:prf:ref:`thm-kpca`).
-
-    The eigenvalues are those of the covariance operator (scikit-learn's
-    are n times larger). The largest score on X in absolute value is
-    positive.
+    """Principal components f = Σ α_i k(x_i, ·) / √(nλ), of norm one, where
+    HKH α = nλ α for the centred Gram matrix (:prf:ref:`thm-kpca`). The
+    eigenvalues are the λ (scikit-learn's are nλ), and the largest score on
+    X in absolute value is positive.
 
     Parameters
     ----------
@@ -176,23 +159,19 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
         All eigenvalues, or the leading ones only; "auto" takes the
         latter if n > 500 and n_components < n / 20.
     max_rank : int, optional
-        Use so many landmarks instead of a Gram matrix
-        (:prf:ref:`thm-kpca-low-rank`).
+        Take so many landmarks instead (:prf:ref:`thm-kpca-low-rank`).
 
-    Examples
-    --------
     >>> kernel_pca(Gaussian(1.0), [0.0, 9.0], 1).eigenvalues.round(6)
     array([0.5])
     """
     Phi, r = Features(kernel, X), n_components
     n, centred = Phi.n, check.flag(centred, "centred")
     check.choice(solver, "solver", ("auto", "dense", "iterative"))
-    if r is not None:
-        r = check.whole(r, "n_components", 1)
-    if max_rank is not None and solver != "auto":
-        raise ValueError("solver must be 'auto' where max_rank is given, "
-                         f"got {solver!r}")
+    r = None if r is None else check.whole(r, "n_components", 1)
     if max_rank is not None:
+        if solver != "auto":
+            raise ValueError("solver must be 'auto' where max_rank is "
+                             f"given, got {solver!r}")
         return _low_rank(Phi, r, centred, max_rank)
     few = solver == "auto" and r is not None and 500 < n > 20 * r
     solve = _iterative if few or solver == "iterative" else _dense
@@ -217,9 +196,8 @@ def _iterative(Phi, r, centred):
     K = Phi.gram().T if n <= _STORED else None
 
     def product(v):
-        if K is None:
-            return Phi.dot(v)
-        return dsymv(1.0, K, v) if v.ndim == 1 else K @ v   # half of K
+        return (Phi.dot(v) if K is None else K @ v if v.ndim == 2
+                else dsymv(1.0, K, v))                      # half of K
 
     def action(v):
         Kv = product(v - centred * v.mean(axis=0))
@@ -269,7 +247,7 @@ def _low_rank(Phi, r, centred, max_rank):
 
 
 # %% [9] The way back: pre-images
-_NOISE = 16 * np.finfo(float).eps
+_NOISE = 16 * _EPS
 
 
 def _bumps(Phi, W, Z):
@@ -334,29 +312,17 @@ def _higher(Phi, w, z, tol):
 # %% [11] The way back: pre-images
 def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
           max_steps: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
-    """Local maxima of the functions Φw, one for each row w of W, by the
-    safeguarded fixed-point iteration (:prf:ref:`alg-preimage`).
+    """Local maxima z of the functions f = Φw, one for each row w of the
+    (m, n) array W, by the safeguarded iteration of the fixed-point equation
+    z = Σ w_i k(x_i, z) x_i / f(z), for a Gaussian kernel
+    (:prf:ref:`alg-preimage`).
 
-    Parameters
-    ----------
-    Phi : Features
-        Of n points, with a Gaussian kernel.
-    W : (m, n) array
-        In each row the weights of one function, of any signs.
-    start : (m, d) array, optional
-        Where each climb begins, by default at the highest of the points.
-    tol, max_steps : as in `preimage`
-
-    Returns
-    -------
-    Z : (m, d) array
-        At least as high as the starts
-        (:prf:ref:`cor-preimage-converges`).
-    status : (m,) array
-        0 at a local maximum; 1 if max_steps were not enough; 2 if the
-        function is positive neither at its start nor at one of the
-        points, of which Z is then the highest.
-    """
+    Each climb begins at a row of `start`, by default at the highest of the
+    points, and ends at a row of the first result, at least as high
+    (:prf:ref:`cor-preimage-converges`). The second result says how: 0 at a
+    local maximum, 1 if max_steps were not enough, 2 if the function is
+    positive neither at its start nor at one of the points, of which the
+    end is then the highest. Other arguments as for `preimage`."""
     if not (isinstance(Phi, Features) and isinstance(Phi.kernel, Gaussian)):
         raise ValueError(f"{getattr(Phi, 'name', 'Phi')} must have a "
                          "Gaussian kernel, got "
@@ -399,24 +365,20 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
 def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
              max_steps: int = 10_000) -> np.ndarray:
     """A point z whose feature k(z, ·) is near f: a maximum of f, because
-    ‖k(z, ·) - f‖² = 1 - 2 f(z) + ‖f‖². It is found by the safeguarded
-    fixed-point iteration (:prf:ref:`alg-preimage`).
+    ‖k(z, ·) - f‖² = 1 - 2 f(z) + ‖f‖², found from the fixed-point equation
+    z = Σ w_i k(x_i, z) x_i / f(z) of the Gaussian kernel, where w are the
+    weights of f, of any signs (:prf:ref:`alg-preimage`).
 
     Parameters
     ----------
-    f : RKHSFunction
-        With a Gaussian kernel and weights of any signs.
-    start : (d,) array, optional
-        Where to begin, also a number. If f is next to zero there, and
-        without a start, the point of f at which f is largest.
-    tol : float
+    f, start : RKHSFunction, (d,) array or number, optional
+        If f is next to zero at the start, and without one, the point of f
+        at which f is largest is the start.
+    tol, max_steps : float, int
         At the end no coordinate of the fixed-point step exceeds tol σ,
-        and no eigenvalue of the second derivative tol f(z) / σ².
-    max_steps : int
-        If these are not enough, a ValueError says so.
+        and no eigenvalue of the second derivative tol f(z) / σ²; if so
+        many steps are not enough, a ValueError says so.
 
-    Examples
-    --------
     >>> f = RKHSFunction(Gaussian(1.0), [0.0, 0.5, 9.0], [1.0, 1.0, -1.0])
     >>> preimage(f, 2.0).round(4)
     array([0.25])
@@ -443,18 +405,11 @@ def _arrived(status, wanted, max_steps, row=None):
 
 def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
             max_steps: int = 10_000) -> np.ndarray:
-    """Pre-images of the projections of features on principal components
-    (:prf:ref:`alg-preimage`).
-
-    Parameters
-    ----------
-    pca : PrincipalComponents, of a Gaussian kernel
-    T : (m, d) array
-        Noisy points, each of them also the start of its pre-image. A
-        ValueError names a row whose projection has none, as may be far
-        from the data.
-    tol, max_steps : as in `preimage`
-    """
+    """Pre-images of the projections of k(t, ·) on the mean plus the
+    components, for noisy points t in the rows of T, each of them also the
+    start (:prf:ref:`alg-preimage`). A ValueError names a row whose
+    projection has none, as may be far from the data. The kernel is
+    Gaussian; tol and max_steps are those of `preimage`."""
     if not isinstance(pca, PrincipalComponents):
         raise ValueError("pca must be PrincipalComponents, got "
                          f"{type(pca).__name__}")

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 8aa82ca5ff904dc7
+# Cells: ffe5c44aab8761d0
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -12,44 +12,55 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from scipy.linalg import cho_solve, eigvalsh_tridiagonal, solve_triangular
+from scipy.linalg import cho_solve, eigvalsh_tridiagonal
 from scipy.linalg.lapack import (dormqr, dpocon, dposv, dpotrf, dptsv,
                                  dsytrd)
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
-from rkhs_lit.kernels import Gaussian, Kernel, squared_distances
+from rkhs_lit.kernels import Gaussian, Kernel
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
+from rkhs_lit.representer import Shifted
 
 
-# %% [2] With features that cannot be listed
-def ridge(kernel: Kernel, X, y, lam: float) -> RKHSFunction:
+# %% [2] Several outputs, and an offset that costs nothing
+def ridge(kernel: Kernel, X, y, lam: float, *, offset: bool = False,
+          ) -> RKHSFunction | Shifted | tuple:
     """Kernel ridge regression, the minimiser of Σ (y_i - f(x_i))² + λ ‖f‖²;
     it has the weights (K + λI)⁻¹ y (:prf:ref:`thm-ridge-rkhs`).
 
     Parameters
     ----------
-    kernel, X, y : Kernel, sequence of n points of any kind, (n,) array
+    kernel, X : Kernel, sequence of n points of any kind
+    y : (n,) array, or (n, m) array for a tuple of m fits
     lam : float
         The penalty λ > 0, not divided or multiplied by n: scikit-learn's
-        ``KernelRidge(alpha=lam)``. One that is lost in the rounding
-        errors of the Gram matrix is refused, and one that is near them
-        gives a `PrecisionWarning` (:prf:ref:`prop-ridge-rounding`);
-        `interpolate` is the limit λ → 0.
+        ``KernelRidge(alpha=lam)``. Beside the rounding errors of the Gram
+        matrix it is refused, or gives a `PrecisionWarning`
+        (:prf:ref:`prop-ridge-rounding`); `interpolate` is the limit 0.
+    offset : bool
+        Fit f + b with a number b that costs nothing, a `Shifted`
+        (:prf:ref:`prop-ridge-offset`).
 
-    Examples
-    --------
-    One point, with k(1, 1) = 1: the weight is y / (1 + λ).
-
-    >>> ridge(Gaussian(1.0), [1.0], [3.0], 0.5)([1.0])
+    >>> ridge(Gaussian(1.0), [1.0], [3.0], 0.5)([1.0])   # 3 k / (k + λ)
     array([2.])
     """
-    Phi = Features(kernel, X)
-    y = check.vector(y, "y", Phi.n)
-    alpha = cho_solve(ridge_factor(Phi.gram(), lam), y)
+    Phi, Y = Features(kernel, X), as_points(y, "y")
+    if len(Y) != Phi.n:
+        raise ValueError("y must be one number, or one row, for each of "
+                         f"{Phi.n} points, got shape {np.shape(y)}")
+    factor = ridge_factor(Phi.gram(), lam)
+    alpha = cho_solve(factor, Y)                  # C⁻¹ Y, C = K + λI
+    if offset is not False and check.flag(offset, "offset"):
+        u = cho_solve(factor, np.ones((Phi.n, 1)))        # C⁻¹ 1
+        b = alpha.sum(axis=0) / u.sum()
+        alpha -= u * b                            # C⁻¹ (Y - 1b')
     if not np.isfinite(alpha).all():
         raise ValueError("y gave weights that are not finite")
-    return Phi @ alpha
+    fits = tuple(RKHSFunction(kernel, Phi, a) for a in alpha.T)
+    if offset:
+        fits = tuple(map(Shifted, fits, b))
+    return fits if np.ndim(y) == 2 else fits[0]
 
 
 # %% [3] Fine print
@@ -66,14 +77,12 @@ def ridge_factor(K, lam: float, name: str = "lam",
         raise ValueError(f"K must be square, got shape {K.shape}")
     with np.errstate(over="ignore"):
         bound = float(np.abs(K).sum(axis=1).max())    # of all eigenvalues
-    least = max(_EPS * bound, check.TINY)
-    lam = lam.item() if isinstance(lam, np.generic) else lam
-    if not (isinstance(lam, Real) and least <= lam <= check.MAX - bound):
-        raise ValueError(f"{name} must be at least 2**-52 times {bound:.6g}"
-                         ", positive and finite, or it is lost in rounding "
-                         f"errors of {kernel} (the limit 0 is interpolate)")
-
-    lam, flaw = float(lam), 1e-8 * bound
+    lam = check.number(
+        lam, name, f"at least 2**-52 times {bound:.6g}, positive and "
+        f"finite, or it is lost in rounding errors of {kernel} (the limit "
+        "0 is interpolate)", max(_EPS * bound, check.TINY),
+        check.MAX - bound)
+    flaw = 1e-8 * bound
     for shift in [flaw, lam] if lam > flaw > 0 else [lam]:
         A = np.array(K, order="F")
         A.flat[::len(A) + 1] += shift
@@ -85,7 +94,6 @@ def ridge_factor(K, lam: float, name: str = "lam",
             raise ValueError(f"{name} must be larger, or {kernel} is not "
                              "positive definite: the Gram matrix K plus "
                              f"{lam:.3g} I is singular up to rounding")
-
     mu = dpocon(L, bound + lam, uplo="L")[0] * (bound + lam)
     if mu <= 64 * _EPS * bound:
         check.certain(mu, 64 * _EPS * bound, "the least eigenvalue of the "
@@ -160,8 +168,8 @@ def split_folds(n: int, folds, test=0, rng=None) -> tuple:
         raise ValueError(f"test must leave at least 2 of {n} points, name "
                          "none twice, and be a list where folds are")
     if drawn:
-        m = min(check.whole(folds, "folds", 2), n + 1)
-        folds = np.array_split(rest, m)
+        folds = np.array_split(rest, min(check.whole(folds, "folds", 2),
+                                         n + 1))
     return _partition(folds, n, held, 2), held
 
 
@@ -196,19 +204,11 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
 # %% [7] Every $\lambda$ from one eigendecomposition
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgePath(check.Record):
-    """Ridge fits for many penalties (:prf:ref:`prop-ridge-smoother`).
-
-    Made by `ridge_path`. Row j of an array belongs to ``lams[j]``.
-
-    Attributes
-    ----------
-    kernel, points : Kernel, sequence of n points
-    lams, degrees_of_freedom, norms : (L,) arrays
-        Penalties, traces of S_λ, and norms of the fits in the RKHS.
-    weights, residuals, leave_one_out : (L, n) arrays
-        (K + λI)⁻¹ y, the numbers y_i - f(x_i), and these where f was
-        fitted without point i.
-    """
+    """Ridge fits for many penalties (:prf:ref:`prop-ridge-smoother`), made
+    by `ridge_path`. Row j of an array belongs to ``lams[j]``: `weights` are
+    (K + λI)⁻¹ y, `residuals` the y_i - f(x_i), `leave_one_out` these for an
+    f fitted without point i, `degrees_of_freedom` the traces of S_λ, and
+    `norms` those of the fits in the RKHS."""
 
     kernel: Kernel
     points: Sequence
@@ -241,18 +241,10 @@ class RidgePath(check.Record):
 
 
 def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
-    """Kernel ridge regression for many penalties, from one
-    eigendecomposition (:prf:ref:`prop-ridge-smoother`,
-    :prf:ref:`cor-ridge-loo`).
+    """The ridge fits to one (n,) array y for many penalties, in any order,
+    from one eigendecomposition (:prf:ref:`prop-ridge-smoother`,
+    :prf:ref:`cor-ridge-loo`); each takes O(n²) operations more.
 
-    Parameters
-    ----------
-    kernel, X, y : as for `ridge`
-    lams : (L,) array
-        In any order; beyond the decomposition each takes O(n²) operations.
-
-    Examples
-    --------
     >>> path = ridge_path(Gaussian(1.0), [0.0, 100.0], [1.0, 2.0], [1., 3.])
     >>> path.residuals.round(6)
     array([[0.5 , 1.  ],
@@ -291,13 +283,8 @@ def _left_out(y, U, c, folds, name="lams"):
 
 def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
     """Errors y_i - f(x_i) at the points of each fold, of the ridge fit f
-    to all other points, without fitting again (:prf:ref:`thm-ridge-fold`).
-
-    Parameters
-    ----------
-    kernel, X, y, lam : as for `ridge`
-    folds : list of lists of indices, which have every point once
-    """
+    to all other points, without fitting again (:prf:ref:`thm-ridge-fold`);
+    folds are lists of indices that have every point once."""
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
     y, folds = check.vector(y, "y", Phi.n), _partition(folds, Phi.n)
     d, U = ridge_spectrum(Phi.gram(), lam)         # K = U diag(d) U'
@@ -308,7 +295,7 @@ def leave_fold_out(kernel: Kernel, X, y, lam: float, folds) -> np.ndarray:
 
 def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     """Errors y_i - f(x_i), with the ridge fit f to all points but i, that
-    is r_i / (1 - S_ii) (:prf:ref:`cor-ridge-loo`). Arguments of `ridge`.
+    is r_i / (1 - S_ii) (:prf:ref:`cor-ridge-loo`).
 
     Two points that the kernel cannot compare predict 0 for each other:
 
@@ -367,22 +354,12 @@ def _errors_at_once(K, y, lams, folds):
 # %% [10] Choosing $\lambda$ and the width
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation(check.Record):
-    """What cross-validation found (:prf:ref:`alg-ridge-cv`).
-
-    Made by `cross_validate`.
-
-    Attributes
-    ----------
-    kernels, lams : tuple of q kernels, (L,) array
-    errors : (q, L) array
-        The mean squared error at training points left out; for folds of
-        one size, the mean over folds of scikit-learn's ``GridSearchCV``.
-    kernel, lam, function : Kernel, float, RKHSFunction
-        The chosen ones, and the fit of the whole training set with both.
-    test_error : float or None
-        Its mean squared error on the test set, where there is one.
-    train, test, folds : arrays of indices, and a tuple of such arrays
-    """
+    """What `cross_validate` found (:prf:ref:`alg-ridge-cv`): the chosen
+    `kernel` and `lam`, and the `function` fitted with both to the points
+    `train`, with its mean squared `test_error` at the points `test`, if
+    there are any. ``errors[q, j]``, for ``kernels[q]`` and ``lams[j]``, is
+    the mean squared error at training points left out; for folds of one
+    size, the mean over `folds` of scikit-learn's ``GridSearchCV``."""
 
     kernels: tuple
     lams: np.ndarray
@@ -405,23 +382,18 @@ class CrossValidation(check.Record):
 
 def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                    folds=5, test=0, rng=None) -> CrossValidation:
-    """Choose a kernel and a penalty by cross-validation, and measure
-    the result on a held-out test set (:prf:ref:`alg-ridge-cv`).
+    """Choose one of the kernels and one of the penalties by cross-
+    validation, and measure the fit on a test set (:prf:ref:`alg-ridge-cv`).
 
     Parameters
     ----------
-    kernels : Kernel, or list of kernels
-    X, y, lams : as for `ridge_path`
+    kernels, X, y, lams : Kernel or list of them, others as in `ridge_path`
     folds : int, or list of lists of indices
         The number m of folds, drawn at random (as many as training
         points: leave-one-out), or the folds, to keep points together.
     test : int, or list of indices
         How many points to hold out for the test, or which.
-    rng : seed or numpy.random.Generator, optional
-        To draw folds and test set.
 
-    Examples
-    --------
     >>> x = np.arange(20.0)
     >>> found = cross_validate([Gaussian(0.1), Gaussian(5.0)], x, x % 7,
     ...                        [0.1, 1.0], folds=4, test=5, rng=0)
@@ -453,104 +425,43 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                            test_error, train, test, folds)
 
 
-# %% [11] The Bayesian view
-def gp_posterior(kernel: Kernel, X, y, noise: float,
-                 T) -> tuple[np.ndarray, np.ndarray]:
-    """The mean and the covariance of a Gaussian process f at points T,
-    given noisy values at X (:prf:ref:`thm-gp-posterior`). The mean is
-    that of ``ridge(kernel, X, y, noise)``; for the covariance of new
-    observations add `noise` to the diagonal.
+# %% [11] At work: who will get worse?
+@dataclass(frozen=True, eq=False)
+class Standardisation(check.Record):
+    """The map t -> (t - means) / scales, made by `standardise`; `columns`
+    are the names in a data frame (:prf:ref:`prop-standardise`)."""
 
-    Parameters
-    ----------
-    kernel, X, y, T : as for `ridge`, and a sequence of m points
-        The kernel is the covariance of the process.
-    noise : float
-        The *variance* of the noise, the λ of `ridge` and the ``alpha``
-        of scikit-learn's ``GaussianProcessRegressor``.
+    means: np.ndarray
+    scales: np.ndarray
+    columns: tuple | None = None
 
-    Examples
-    --------
-    >>> gp_posterior(Gaussian(1.0), [0.0], [2.0], 1.0, [0.0, 100.0])
-    (array([1., 0.]), array([[0.5, 0. ],
-           [0. , 1. ]]))
+    def __call__(self, T) -> np.ndarray:
+        """Points T, old or new, in units of the data."""
+        check.same_columns(self, T)
+        Z = as_points(T, "T")
+        if len(Z.T) != len(self.means):
+            raise ValueError(f"T must have {len(self.means)} columns, as "
+                             f"the data had, got shape {np.shape(T)}")
+        with np.errstate(over="ignore"):
+            Z = check.finite((Z - self.means) / self.scales, "T")
+        return Z.reshape(np.shape(T))
+
+
+def standardise(X) -> Standardisation:
+    """The map that gives each column of X the mean 0 and the standard
+    deviation 1, a constant column its old scale, and treats other points
+    alike (:prf:ref:`prop-standardise`).
+
+    >>> s = standardise([[1.0, 7.0], [3.0, 7.0]])
+    >>> s([[5.0, 8.0]])
+    array([[3., 1.]])
     """
-    Phi, Psi = Features(kernel, X), Features(kernel, T, "T")
-    y = check.vector(y, "y", Phi.n)
-    K_tx, K_tt = Psi.gram(Phi), Psi.gram()
-    L, _ = factor = ridge_factor(Phi.gram(), noise, "noise")
-    V = solve_triangular(L, K_tx.T, lower=True)
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = check.finite(K_tx @ cho_solve(factor, y), "y")
-    covariance = K_tt - V.T @ V
-    # No variance is negative: rounding where the posterior is sure.
-    variance = np.maximum(covariance.diagonal(), 0.0)
-    np.fill_diagonal(covariance, variance)
-    i = np.argmin(variance - 4 * _EPS * K_tt.diagonal())
-    check.certain(variance[i], 4 * _EPS * K_tt[i, i],
-                  f"the variance at point {i} of T")
-    return mean, covariance
-
-
-# %% [12] Choosing parameters by the evidence
-def gaussian_derivative(X, sigma: float) -> np.ndarray:
-    """The derivative exp(-q/2) q / σ, q = ‖x_i - x_j‖² / σ², of the
-    Gaussian Gram matrix with respect to its width, for
-    `log_marginal_likelihood` (:prf:ref:`thm-gp-evidence`).
-
-    >>> gaussian_derivative([0.0, 2.0], 1.0).round(6)
-    array([[0.      , 0.541341],
-           [0.541341, 0.      ]])
-    """
-    k = Gaussian(sigma)
-    X = Features(k, X).seen
+    Z, columns = as_points(X), getattr(X, "columns", None)
+    constant = Z.max(axis=0) == Z.min(axis=0)
     with np.errstate(over="ignore"):
-        q = np.minimum(squared_distances(X, X) / k.sigma**2, 1e4)
-    return np.exp(-q / 2) * q / k.sigma
-
-
-def log_marginal_likelihood(kernel: Kernel, X, y, noise: float, *,
-                            derivatives=(), return_gradient: bool = False):
-    """The log density of noisy values of a Gaussian process, and its
-    gradient (:prf:ref:`thm-gp-evidence`).
-
-    Parameters
-    ----------
-    kernel, X, y, noise : as for `gp_posterior`
-    derivatives : list of (n, n) arrays
-        Derivatives of the Gram matrix with respect to parameters of the
-        kernel, such as `gaussian_derivative`.
-    return_gradient : bool
-        Return also a (1 + p,) array: the derivative with respect to
-        `noise`, and one for each of the p `derivatives`.
-
-    Examples
-    --------
-    >>> round(log_marginal_likelihood(Gaussian(1.0), [0.0], [0.0], 1.0), 6)
-    -1.265512
-    """
-    Phi = Features(kernel, X)
-    n, y = Phi.n, check.vector(y, "y", Phi.n)
-    if not isinstance(derivatives, (list, tuple, np.ndarray)):
-        derivatives = [derivatives]
-    slopes = [check.real_array(D, "derivatives", 2) for D in derivatives]
-    for D in slopes:
-        if D.shape != (n, n) or (
-                np.abs(D - D.T).max() > 1e-8 * np.abs(D).max()):
-            raise ValueError(f"derivatives must be symmetric ({n}, {n}) "
-                             f"arrays, got shape {D.shape}")
-    if not check.flag(return_gradient, "return_gradient") and slopes:
-        raise ValueError("derivatives are for return_gradient=True")
-
-    L, _ = factor = ridge_factor(Phi.gram(), noise, "noise")
-    with np.errstate(over="ignore", invalid="ignore"):
-        alpha = cho_solve(factor, y)
-        value = float(check.finite(
-            -y @ alpha / 2 - np.log(L.diagonal()).sum()
-            - n / 2 * np.log(2 * np.pi), "y"))
-        if not return_gradient:
-            return value
-        P = cho_solve(factor, np.eye(n))
-        gradient = [alpha @ dC @ alpha - np.sum(P * dC)
-                    for dC in (np.eye(n), *slopes)]
-    return value, check.finite(np.array(gradient) / 2, "y")
+        means = check.finite(np.where(constant, Z[0], Z.mean(axis=0)), "X")
+        size = np.abs(Z - means).max(axis=0) + constant
+        spread = np.sqrt(np.mean(((Z - means) / size) ** 2, axis=0))
+        scales = check.finite(size * (spread + constant), "X")
+    return Standardisation(check.frozen(means), check.frozen(scales),
+                           None if columns is None else (*columns,))

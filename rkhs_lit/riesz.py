@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/riesz.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 27a7f2c2fd045481
+# Cells: 3cfdf78643ee3869
 
 # %% [1] Riesz: every continuous functional is an inner product
 import warnings
@@ -115,24 +115,10 @@ def gram_solve(gram, values, *, tol: float | None = None,
     """Solve G c = l for a Gram matrix of any condition, and say what
     rounding leaves in doubt (:prf:ref:`prop-hidden`).
 
-    Parameters
-    ----------
-    gram, values, tol
-        As in `riesz_representer`.
-    slack : float
-        A matrix that is no Gram matrix by more than `tol`, but by at most
-        this, is solved with this as `tol`.
-    name : str
-        What an error message calls the matrix.
+    `gram`, `values` and `tol` are those of `riesz_representer`. A matrix
+    that cannot be a Gram matrix raises a ValueError, which calls it by
+    `name`; one that fails by at most `slack` is solved with that as `tol`.
 
-    Returns
-    -------
-    GramSolution
-        The coefficients; ``hidden`` and ``missing`` as parts of one.
-        A matrix that cannot be a Gram matrix raises a ValueError.
-
-    Examples
-    --------
     >>> gram_solve([[1, 1], [1, 1]], [3, 2]).least_norm > 1e6
     array([ True])
     """
@@ -221,16 +207,10 @@ def riesz_representer(gram, values, *,
     tol : float, optional
         What counts as zero relative to one; by default 10 n ε.
 
-    Returns
-    -------
-    array
-        The coefficients c, of the shape of `values`; for dependent
-        elements those of least Euclidean norm. If `values` contradict a
-        dependence there is no representer, and a ValueError says so. A
-        `PrecisionWarning` says that rounding in `gram` decides c.
+    For dependent elements c has the least Euclidean norm. If `values`
+    contradict a dependence there is no representer, and a ValueError says
+    so. A `PrecisionWarning` says that rounding in `gram` decides c.
 
-    Examples
-    --------
     Evaluation at 1 of a + b x on [0, 1] is represented by 6 x - 2:
 
     >>> print(riesz_representer([[1, 1/2], [1/2, 1/3]], [1, 1]).round(6))

@@ -225,6 +225,17 @@ def test_no_chapter_is_longer_than_thirty_thousand_pixels(visit, name):
     assert tab.evaluate("document.documentElement.scrollHeight") <= 30_000
 
 
+def test_a_chapter_prints_without_bars_and_buttons(visit):
+    tab = visit("book/coco.html")
+    tab.emulate_media(media="print")
+    assert tab.locator("#jb-print-docs-body h1").is_visible()
+    for gone in ("details.hide > summary", "label.docstring", "button.copybtn", "nav", "p.threads"):
+        assert not any(one.is_visible() for one in tab.locator(gone).all()), gone
+    assert tab.locator("span.docstring").first.is_visible()
+    whole = tab.locator("div.cell.tag_export pre").first
+    assert whole.evaluate("pre => getComputedStyle(pre.parentElement).breakInside") == "auto"
+
+
 def test_an_address_with_a_hash_lands_on_its_place(visit):
     tab = visit("book/hsic.html", at="#cor-hsic-level")
     place = "document.getElementById('cor-hsic-level').getBoundingClientRect().top"
@@ -307,7 +318,7 @@ def drag(tab, name, index, dx, dy=0):
 @pytest.mark.parametrize("kernel", [rkhs_lit.Gaussian, rkhs_lit.Laplace])
 def test_play_with_the_space_of_a_kernel(visit, kernel):
     """thm-power-function"""
-    tab = visit("book/moore_aronszajn.html")
+    tab = visit("book/interpolation.html")
     before, _ = played(tab, "space")
     drag(tab, "space", 1, 30, -20)
     tab.locator("#play-space .handle").first.press("ArrowLeft")
@@ -389,7 +400,7 @@ def test_play_with_one_step_of_the_filter(visit):
 
 
 @pytest.mark.parametrize("name, page", {
-    "space": "moore_aronszajn", "ridge": "ridge", "witness": "mmd", "shuffle": "hsic",
+    "space": "interpolation", "ridge": "ridge", "witness": "mmd", "shuffle": "hsic",
     "filter": "filtering"}.items())
 def test_without_scripts_there_is_a_still_picture(visit, name, page):
     tab = visit(f"book/{page}.html", java_script_enabled=False)

@@ -9,7 +9,7 @@ from math import factorial, prod
 from types import SimpleNamespace
 
 import numpy as np
-from rkhs_lit import Conjugated, Linear, RKHSFunction, RKHSOperator  # noqa: F401
+from rkhs_lit import Conjugated, Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
 from scipy.optimize import minimize
 
 
@@ -48,6 +48,15 @@ def inner(f, g):
     return f.weights @ f.kernel(f.points, g.points) @ g.weights
 
 
+def norm(f):
+    return np.sqrt(f.weights @ f.kernel(f.points) @ f.weights)
+
+
+def kernel_from_basis(basis, gram):
+    L = np.linalg.cholesky(gram)
+    return Mapped(Linear(), lambda X: np.linalg.solve(L, basis(X).T).T)
+
+
 def interpolate(kernel, X, y):
     return RKHSFunction(kernel, X, np.linalg.solve(kernel(X), y))
 
@@ -64,6 +73,16 @@ def power_function(kernel, X, T):
 
 def spectral_inner(a, b, eigenvalues):
     return np.sum(np.array(a) * b / eigenvalues)
+
+
+def integral_operator(kernel, nodes, weights, f):
+    return RKHSFunction(kernel, nodes, weights * f(nodes))
+
+
+def spectral_density(kernel, omega):
+    s = kernel.sigma
+    factor = (s / np.sqrt(2 * np.pi)) ** omega.shape[1]
+    return factor * np.exp(-s**2 * (omega**2).sum(axis=1) / 2)
 
 
 def rff_variance(kernel, X, Y, n_features, *, paired=True):
@@ -107,6 +126,11 @@ def leave_one_out(kernel, X, y, lam):
         K = kernel(X[rest]) + lam * np.eye(len(X) - 1)
         errors.append(y[i] - (kernel(X[[i]], X[rest]) @ np.linalg.solve(K, y[rest]))[0])
     return np.array(errors)
+
+
+def gp_posterior(kernel, X, y, noise, T):
+    G, C = np.linalg.inv(kernel(X) + noise * np.eye(len(X))), kernel(T, X)
+    return C @ G @ y, kernel(T) - C @ G @ C.T
 
 
 def centre(K):
@@ -154,6 +178,11 @@ def mmd2_unbiased(kernel, X, Y):
     K, L, m, n = kernel(X), kernel(Y), len(X), len(Y)
     within = (K.sum() - np.trace(K)) / (m * (m - 1))
     return within + (L.sum() - np.trace(L)) / (n * (n - 1)) - 2 * kernel(X, Y).mean()
+
+
+def permutation_pvalue(statistic, null_distribution, *, tol=0.0):
+    null = np.asarray(null_distribution)
+    return (1 + np.sum(null >= statistic - tol)) / (1 + len(null))
 
 
 def cross_covariance(k, l, X, Y, *, centred=True):
@@ -206,6 +235,11 @@ def hsic_null_moments(K, L):
     return np.mean(T), np.var(T)
 
 
+def balanced_labels(y):
+    plus = np.asarray(y) == max(y)
+    return plus / plus.sum() - ~plus / (~plus).sum()
+
+
 def conditional_hsic(Kx, Ky, Kz, lam):
     n = len(Kx)
     H = np.eye(n) - 1 / n
@@ -213,9 +247,10 @@ def conditional_hsic(Kx, Ky, Kz, lam):
     return np.trace(H @ Kx @ H @ R @ H @ Ky @ H @ R) / n**2
 
 
-def conditional_embedding(k, l, X, Y, lam):
-    inverse = np.linalg.inv(k(X) + len(X) * lam * np.eye(len(X)))
-    return lambda x: RKHSFunction(l, Y, inverse @ k(X, [x])[:, 0])
+def ConditionalEmbedding___call__(self, x):
+    K, n = self.k(self.X), len(self.X)
+    w = np.linalg.solve(K + n * self.lam * np.eye(n), self.k(self.X, [x])[:, 0])
+    return RKHSFunction(self.l, self.Y, w)
 
 
 def kernel_sum_rule(k, l, X, Y, prior, lam, eps=None, *, tol=1e-14):
@@ -228,11 +263,14 @@ def kernel_chain_rule(k, l, X, Y, prior, lam, eps=None, *, tol=1e-14):
     return RKHSOperator(k, X, l, Y, np.diag(w))
 
 
-def kernel_bayes_rule(k, l, X, Y, prior, lam, eps, *, method="squared", tol=1e-14):
-    n, K = len(X), k(X)
-    W = np.diag(np.linalg.solve(l(Y) + n * lam * np.eye(n), prior(Y)))
-    Z = W @ np.linalg.solve(K @ W @ K @ W + eps * np.eye(n), K @ W)
-    return lambda x: RKHSFunction(l, Y, Z @ k(X, [x])[:, 0])
+def posterior_weights(G, w, phi, eps, method="squared"):
+    if method == "clipped":
+        w = np.maximum(w, 0)
+    LG = np.diag(w) @ G
+    S, I = G.T @ LG, np.eye(G.shape[1])
+    if method == "clipped":
+        return LG @ np.linalg.solve(S + eps * I, phi)
+    return LG @ np.linalg.solve(S @ S + eps * I, S @ phi)
 
 
 def unit_mass(w):

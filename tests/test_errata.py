@@ -8,7 +8,8 @@ import pytest
 from tangle import ROOT, chapters, pages, read_notebook
 
 BOOK = ROOT / "book"
-CELLS = read_notebook(BOOK / "errata.ipynb").cells
+ERRATA = [name for name in pages() if name.startswith("errata")]
+CELLS = [cell for name in ERRATA for cell in read_notebook(BOOK / f"{name}.ipynb").cells]
 LABEL = re.compile(r"^\((sec-erratum-[\w-]+)\)=$", re.M)
 
 
@@ -19,7 +20,7 @@ def entries():
         if cell.cell_type == "markdown":
             if match := LABEL.match(cell.source):
                 cells = found[match[1]] = []
-            elif re.match(r"(?:\([\w-]+\)=\n)?## ", cell.source):
+            elif re.match(r"(?:\([\w-]+\)=\n)?##? ", cell.source):
                 cells = []
         cells.append(cell)
     return found
@@ -144,7 +145,7 @@ def prose():
         path = BOOK / f"{name}.md"
         if path.exists():
             yield name, path.read_text("utf-8")
-        elif name != "errata":
+        elif name not in ERRATA:
             cells = read_notebook(BOOK / f"{name}.ipynb").cells
             yield name, "\n\n".join(c.source for c in cells if c.cell_type == "markdown")
 

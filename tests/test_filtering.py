@@ -855,6 +855,85 @@ def test_missing_observations_are_predictions():
     assert apart[-1] < 0.2 * apart[0]
 
 
+def test_without_an_observation_the_posterior_is_the_prediction():
+    """alg-kernel-filter: predict and update by hand, where the third and fourth are missing."""
+    f, ys = trained(40), drift(6, seed=3)[1]
+    X = f.states
+    m, wanted = None, []
+    for t, y in enumerate(ys):
+        if t in (2, 3):
+            prior = conditional_embedding(K, K, X, X, LAM).transport(f.predict(m))
+            m = prior / prior.weights.sum()
+        else:
+            m = f.step(y) if m is None else f.update(y, f.predict(m))
+        wanted.append(m.weights)
+    gaps, nothing = ys.copy(), [None if t in (2, 3) else y for t, y in enumerate(ys)]
+    gaps[2:4] = np.nan
+    found = f.filter(gaps)
+    assert np.allclose(found.weights, wanted, rtol=0, atol=1e-7)
+    assert np.array_equal(f.filter(nothing).weights, found.weights)
+    assert found.notes == ("start", *["posterior"] * 1, *["prediction"] * 2, *["posterior"] * 2)
+    tuned, m = (f.retune(lam, EPS) for lam in (1e-1, 1e-3, 1e-5)), found.embeddings[1]
+    apart = [norm(g.predict(m) - g.filter([None], m).embeddings[0]) for g in tuned]
+    assert apart[0] > 2 * apart[1] > 4 * apart[2]           # one embedding as λ vanishes
+    rest = f.filter(gaps[2:], found.embeddings[1])          # in pieces as at once
+    assert np.allclose(rest.weights, found.weights[2:], rtol=1e-9, atol=1e-12)
+    silent = f.filter([None, np.nan])
+    assert silent.notes == ("training", "prediction") and np.allclose(silent.weights[0], 1 / 40)
+    assert np.isfinite(silent.estimates).all()
+
+
+def test_missing_observations_on_tables_are_steps_of_the_chain():
+    """thm-filter-tables: without an observation only the transitions act, for every λ and ε."""
+    counts = [[[2, 1], [2, 1]], [[1, 1], [1, 3]]]
+    move, emit = rows([[4, 2], [2, 4]]), rows([[3, 3], [2, 4]])
+    p, wanted, ys = [Fraction(1, 2)] * 2, [], ["b", None, None, "a", None]
+    for t, y in enumerate(ys):
+        if t:
+            p = [sum(p[x] * move[x][z] for x in range(2)) for z in range(2)]
+        if y is not None:
+            p = [p[x] * emit[x]["ab".index(y)] for x in range(2)]
+            p = [value / sum(p) for value in p]
+        wanted.append(p)
+    x, y, z = copies(counts)
+    f = KernelBayesFilter(Delta(), Delta(), x, ["ab"[i] for i in y], 0.3, 0.2, next_states=z)
+    found = f.filter(ys)
+    states = found.expectation(lambda s: np.eye(2)[list(s)])
+    assert np.allclose(states, np.array(wanted, dtype=float), rtol=1e-12)
+    assert found.notes == ("start", "prediction", "prediction", "posterior", "prediction")
+
+
+def test_what_is_missing_on_the_line_and_what_is_not():
+    """alg-kernel-filter: NaN among numbers is missing, half a row is an error, and so are
+    columns in another order."""
+
+    class Frame:
+        dtypes = {}
+
+        def __init__(self, values, columns):
+            self.values, self.columns = values, columns
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array(self.values, dtype=dtype)
+
+        def __len__(self):
+            return len(self.values)
+
+    x, y = drift(31, 1)
+    f = KernelBayesFilter(K, L, x[:, 0], y[:, 0], LAM, EPS)
+    for ys in ([0.3, np.nan, 0.1], np.array([0.3, np.nan, 0.1]), (0.3, None, 0.1)):
+        assert f.filter(ys).notes == ("start", "prediction", "posterior")
+    x, y = drift(31)
+    f = KernelBayesFilter(K, L, x, Frame(y, ["a", "b"]), LAM, EPS)
+    for ys in ([[0.1, np.nan]], np.array([[0.1, np.nan], [0.1, 0.2]]), [[np.nan, np.nan]], [None, 1.0]):
+        with pytest.raises(ValueError, match="^ys "):
+            f.filter(ys)
+    gaps = np.array([[0.1, 0.2], [np.nan, np.nan]])
+    assert f.filter(Frame(gaps, ["a", "b"])).notes == ("start", "prediction")
+    with pytest.raises(ValueError, match="same columns"):
+        f.filter(Frame(gaps, ["b", "a"]))
+
+
 def test_expectations():
     """thm-filter-recursion: ⟨f, m⟩ for functions of the space, sums for all others."""
     found = trained(40).filter(drift(5, seed=3)[1])

@@ -215,7 +215,7 @@ KINDS = {
     "things": "as_sequence.X Pairs.first Pairs.second",
     "point": "x start mean KernelBayesFilter.step.y KernelBayesFilter.update.y",
     "vector": "y z a b w phi weights values signal phases diagonal prior_weights q "
-    "null_distribution",
+    "null_distribution waves.l",
     "columns": "W U V S G modes.start real_array.values gram_solve.values riesz_representer.values "
     "solve_qp.A solve_qp.C solve_qp.factor RKHSOperator.weights hsic_unmix.start",
     "computed": "finite.values",
@@ -223,7 +223,7 @@ KINDS = {
     "classes": "balanced_labels.y",
     "gram": "K L Kx Ky Kz gram covariance P",
     "matrices": "derivatives",
-    "number": "statistic value Sigmoid.a Sigmoid.c gamma_pvalue.mean gamma_pvalue.variance",
+    "number": "statistic value Shifted.b Sigmoid.a Sigmoid.c gamma_pvalue.mean gamma_pvalue.variance",
     "positive": "sigma lam eps noise width period parameter radius C Matern.nu "
     "positive.value width.value",
     "nonnegative": "c mass slack nonnegative.value lanczos.zero",
@@ -237,7 +237,7 @@ KINDS = {
     "rng": "rng",
     "kernel": "kernel k l kx ky kz first second",
     "kernels": "kernels",
-    "rkhs": "f g mu prior previous embedding_distance.nu embedding_inner.nu",
+    "rkhs": "f g mu prior previous Shifted.function embedding_distance.nu embedding_inner.nu",
     "instance": "A B Phi Psi other pca executor",
     "callable": "function.value checked.read reduce_tiles.start reduce_tiles.visit",
     "function": "function features map basis coefficients Eigensystem.coefficients.f "
@@ -285,6 +285,8 @@ ALLOWED = {
     "spectral_norm.a complex": "Fourier coefficients",
     "RidgePath.function.j negative": "counts from the end",
     "centre.K lopsided": "HKH for any square K",
+    "ridge.y table": "two outputs, two functions",
+    "ridge:offset.y table": "two outputs, two functions",
     "split_statistics.K lopsided": "a quadratic form sees the symmetric part only",
     "svm.C inf": "the hard margin",
     "regularised_risk.lam large": "the risk overflows: the error names f",

@@ -70,7 +70,9 @@ def name_folds(app, doctree):
             continue
         code = next(cell.findall(nodes.literal_block)).astext()
         names = re.findall(r"^(?:class|def) (\w+)", code, re.M)
-        if names:
+        if code.startswith("# ") and "tag_export" not in cell["classes"]:
+            text = "Code: " + code[2:].partition("\n")[0]
+        elif names:
             text = "Code: " + ", ".join(names)
         elif code.startswith(("import ", "from ")):
             text = "Imports"

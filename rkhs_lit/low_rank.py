@@ -1,0 +1,209 @@
+"""Low rank: a thin factor for a large matrix
+
+The exported cells of the chapter ``book/low_rank.ipynb``, in its order.
+"""
+# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
+# below, then `make untangle`. `make test` fails while the two differ.
+# Cells: 6572c548fe78797f
+
+# %% [1] Low rank: a thin factor for a large matrix
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+import rkhs_lit.conventions as check
+from rkhs_lit.bochner import spectral_sample
+from rkhs_lit.conventions import as_points
+from rkhs_lit.kernels import Gaussian, Kernel, reduce_tiles
+from rkhs_lit.moore_aronszajn import Features
+
+
+# %% [2] Which form wins?
+@dataclass(frozen=True, eq=False)
+class FourierFeatures(check.Record):
+    """Cosines and sines of q frequencies ω_l, the rows of a (q, d) array
+    (:prf:ref:`def-rff`).
+
+    Of the D features the first q are √(2 mass/D) cos(⟨ω_l, x⟩ + b_l), the
+    other D - q the sines of the first D - q frequencies. So D = 2q is the
+    paired form, D = q the phase form, and D = 2q - 1 has pairs and one
+    feature left over. The mass is k(0).
+    """
+
+    frequencies: np.ndarray
+    phases: np.ndarray
+    n_features: int
+    mass: float = 1.0
+
+    def __post_init__(self):
+        omega = check.frozen(as_points(self.frequencies, "frequencies"))
+        q, D = len(omega), check.whole(self.n_features, "n_features", 1)
+        if not q <= D <= 2 * q:
+            raise ValueError(f"n_features must be from {q} to {2 * q} for "
+                             f"{q} frequencies, got {D}")
+        vars(self).update(
+            frequencies=omega, n_features=D,
+            phases=check.vector(self.phases, "phases", q),
+            mass=check.nonnegative(self.mass, "mass"))
+
+    def __call__(self, X) -> np.ndarray:
+        """The features of the points X, an (n, n_features) array."""
+        X, omega, D = as_points(X), self.frequencies, self.n_features
+        if X.shape[1] != omega.shape[1]:
+            raise ValueError("X must have points in dimension "
+                             f"{omega.shape[1]}, got {X.shape[1]}")
+        scale, q = math.sqrt(2 / D) * math.sqrt(self.mass), len(omega)
+        Z, pairs = np.empty((len(X), D)), D - q
+
+        def fill(total, i, j):
+            with np.errstate(over="ignore", invalid="ignore"):
+                alpha = check.finite(X[i] @ omega.T + self.phases, "X")
+            t = np.tan(alpha[:, :pairs] / 2)
+            w = 2 * scale / (1 + t * t)
+            Z[i, :pairs], Z[i, q:] = w - scale, w * t
+            Z[i, pairs:q] = scale * np.cos(alpha[:, pairs:])
+
+        reduce_tiles(fill, lambda: 0, len(X), 1)
+        return Z
+
+
+# %% [3] Which form wins?
+def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
+                            rng=None, paired: bool = True,
+                            ) -> FourierFeatures:
+    """A random feature map whose inner products have the kernel as
+    their mean: ``map(X) @ map(Y).T`` estimates ``kernel(X, Y)``
+    (:prf:ref:`thm-rff-unbiased`).
+
+    Kernel, `dim` and `rng` as in `spectral_sample`. The error falls like
+    1/√D; `rff_variance` is its square. The features are the cosine and the
+    sine of each frequency (better for Gaussian, Laplace and Matérn kernels
+    with ν >= 1/2: :prf:ref:`thm-pairs-win`), or with ``paired=False``, and
+    for the last of an odd number, a cosine with a random phase.
+
+    >>> z = random_fourier_features(Gaussian(1.0), 2000, dim=1, rng=0)
+    >>> Z = z([0.0, 1.0])
+    >>> bool(abs(Z @ Z.T - Gaussian(1.0)([0.0, 1.0])).max() < 0.05)
+    True
+    """
+    D, rng = check.whole(n_features, "n_features", 1), check.generator(rng)
+    q = (D + 1) // 2 if check.flag(paired, "paired") else D
+    omega = spectral_sample(kernel, q, dim=dim, rng=rng)
+    alone = rng.uniform(0, 2 * np.pi, size=2 * q - D)    # have no sine
+    b = np.append(np.zeros(D - q), alone)
+    c, = kernel.diag(np.zeros((1, omega.shape[1])))      # k(0)
+    return FourierFeatures(omega, b, D, c)
+
+
+def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
+                 paired: bool = True) -> np.ndarray:
+    """The exact variances of z(x_i)'z(y_j), an (n, m) array, where z is
+    made by `random_fourier_features` (:prf:ref:`thm-rff-variance`)."""
+    X, Y = as_points(X), as_points(Y, "Y")
+    D = check.whole(n_features, "n_features", 1)
+    pairs = D // 2 if check.flag(paired, "paired") else 0
+    # Refuses kernels that are not shift-invariant.
+    spectral_sample(kernel, 1, dim=X.shape[1], rng=0)
+    (c,), alone = kernel.diag(np.zeros((1, X.shape[1]))), D - 2 * pairs
+    with np.errstate(over="ignore"):
+        V = (1 + kernel(2 * X, 2 * Y) / c) / 2 - (kernel(X, Y) / c) ** 2
+        V = np.maximum(V, 0.0)                # rounding at x = y
+        variance = c * (4 * pairs * V + alone * (V + 0.5)) / D / D * c
+    return check.finite(variance, "kernel")
+
+
+# %% [4] Without luck: pivoted Cholesky
+def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
+                     max_rank: int | None = None,
+                     return_pivots: bool = False):
+    """A factor F with F F' ≈ K(X), from few columns of K
+    (:prf:ref:`thm-pivoted-cholesky`): an (n, r) array, and with
+    ``return_pivots=True`` also the (r,) array of the pivots.
+
+    Stops when tr(K - F F') <= tol tr(K), or at the rank `max_rank`. Then
+    K - F F' is positive definite, and zero at the pivots; ``F[pivots]`` is
+    lower triangular. Takes O(n r²) operations and O(n r) memory; K is
+    never formed. A kernel that is not positive definite is reported if
+    the diagonal of K - F F' shows it, not always. Three points of which
+    two coincide have a Gram matrix of rank two:
+
+    >>> pivoted_cholesky(Gaussian(1.0), [0.0, 5.0, 0.0]).shape
+    (3, 2)
+    """
+    Phi = Features(kernel, X)
+    n, d, P = Phi.n, Phi.diag(), []          # d: the diagonal of R = K
+    tol = check.tolerance(tol, zero=True)
+    if return_pivots is not False:
+        return_pivots = check.flag(return_pivots, "return_pivots")
+    max_rank = n if max_rank is None else min(
+        n, check.whole(max_rank, "max_rank", 1))
+    with np.errstate(over="ignore"):
+        trace, largest = check.finite(d.sum(), "kernel"), d.max()
+    G = np.empty((min(max_rank, 64), n))     # F', its rows filled so far
+    while (r := len(P)) < max_rank and d.sum() > tol * trace:
+        p = int(d.argmax())
+        if d[p] <= 16 * (r + 1) * np.finfo(float).eps * largest:
+            break                            # only rounding is left
+        K_p = Phi.gram(None, columns=slice(p, p + 1))[:, 0]
+        f = (K_p - G[:r, p] @ G[:r]) / math.sqrt(d[p])   # R e_p / √R_pp
+        f[P], f[p] = 0.0, math.sqrt(d[p])    # exact, despite rounding
+        d = d - f**2
+        if not d.min() >= -1e-8 * largest:
+            raise ValueError("kernel must be positive definite, but what "
+                             "is left of its Gram matrix has the diagonal "
+                             f"entry {d.min():.6g}")
+        if r == len(G):                      # full: twice the room
+            G = np.concatenate([G, np.empty((min(r, max_rank - r), n))])
+        G[r], d = f, np.maximum(d, 0.0)
+        P.append(p)
+    F = G[:len(P)].T
+    return (F, np.array(P, dtype=int)) if return_pivots else F
+
+
+# %% [5] Nyström features, and why the two are one
+@dataclass(frozen=True, eq=False, repr=False)
+class NystromFeatures(check.Record):
+    """The features L⁻¹ K(U, x) of landmarks U, for the lower triangular
+    factor L of their Gram matrix (:prf:ref:`thm-nystrom`). Made by
+    `nystrom_features`."""
+
+    kernel: Kernel
+    landmarks: Sequence
+    factor: np.ndarray
+
+    def __post_init__(self):
+        Phi = Features(self.kernel, self.landmarks, "landmarks")
+        vars(self).update(landmarks=Phi.points, span=Phi,
+                          factor=check.frozen(self.factor))
+
+    def __repr__(self):
+        return f"NystromFeatures({self.kernel}, r={len(self.factor)})"
+
+    def __call__(self, X) -> np.ndarray:
+        """The features of the points X, an (n, r) array."""
+        K = Features(self.kernel, X).gram(self.span)
+        return solve_triangular(self.factor, K.T, lower=True,
+                                overwrite_b=True).T
+
+
+def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
+    """Features with inner products K(x, U) K(U)⁺ K(U, y): the kernel,
+    projected on the span of the landmarks U (:prf:ref:`thm-nystrom`).
+
+    As many features as the Gram matrix of the landmarks has numerical
+    rank; exact where one of x and y is a landmark. The pivots of
+    `pivoted_cholesky` are a good choice.
+
+    >>> phi = nystrom_features(Gaussian(1.0), [0.0, 1.0, 1.0])
+    >>> phi([0.0, 0.5, 1.0]).shape
+    (3, 2)
+    """
+    Phi = Features(kernel, landmarks, "landmarks")
+    F, P = pivoted_cholesky(kernel, Phi, tol=0, return_pivots=True)
+    if len(P) == 0:
+        raise ValueError("landmarks must have k(u, u) > 0 for at least one "
+                         "of them")
+    return NystromFeatures(kernel, Phi[P], F[P])
