@@ -455,6 +455,12 @@ MISTAKES = {
         "the mean of all entries was not added again": lambda K:
             K - K.mean(axis=0) - K.mean(axis=1, keepdims=True),
     },
+    "conjugate": {
+        "F was added, not subtracted": lambda S, F, G: np.max(G @ S.T + F, axis=1),
+        "a minimum in place of the maximum": lambda S, F, G: np.min(G @ S.T - F, axis=1),
+        "the sign is wrong: this is the height of the line, -F*":
+            lambda S, F, G: np.min(F - G @ S.T, axis=1),
+    },
     "solve_qp": {
         "the equations were forgotten": _qp(constrained=False),
         "q has the wrong sign in Px + q + A'y = 0": _qp(),

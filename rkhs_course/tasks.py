@@ -437,7 +437,13 @@ TASKS = [
          lambda rng: grams(rng, "K"),
          "The first line of the proof: a centred feature is Σ_s H_is φ(x_s). Insert "
          "it into both arguments of the inner product."),
-    Task("solve_qp", "duality", "solve_qp", "thm-kkt", 5, "solve_qp(P, q, A, b).x",
+    Task("conjugate", "duality", "conjugate", "def-fenchel-conjugate", 2,
+         "conjugate(s, F, g)",
+         lambda rng: dict(s=rng.normal(size=(9, 2)), F=rng.normal(size=9),
+                          g=rng.normal(size=(4, 2))),
+         "The supremum in the definition is a maximum over the rows of `points`: for all "
+         "slopes at once it is the maximum of a matrix along its rows."),
+    Task("solve_qp", "quadratic", "solve_qp", "thm-kkt", 5, "solve_qp(P, q, A, b).x",
          _qp_data,
          "Without bounds the KKT conditions are linear: Px + q + A'y = 0 and Ax = b. "
          "By part 2 whoever satisfies them is optimal.",

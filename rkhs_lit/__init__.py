@@ -62,6 +62,9 @@ rkhs_lit.pca -- Kernel PCA: principal components that are functions
     PrincipalComponents, centre, denoise, kernel_pca, modes, preimage
 
 rkhs_lit.duality -- Duality: the price of a constraint
+    conjugate
+
+rkhs_lit.quadratic -- Quadratic programmes: an answer that comes with its proof
     QPSolution, solve_qp
 
 rkhs_lit.svm -- Support vector machines: the widest street between two classes
@@ -182,8 +185,7 @@ from rkhs_lit.cross_covariance import (
     tensor,
 )
 from rkhs_lit.duality import (
-    QPSolution,
-    solve_qp,
+    conjugate,
 )
 from rkhs_lit.filtering import (
     FilterValidation,
@@ -291,6 +293,10 @@ from rkhs_lit.pca import (
     kernel_pca,
     modes,
     preimage,
+)
+from rkhs_lit.quadratic import (
+    QPSolution,
+    solve_qp,
 )
 from rkhs_lit.representer import (
     Loss,
@@ -446,6 +452,7 @@ __all__ = [
     "conditional_embedding",
     "conditional_hsic",
     "conditional_independence_test",
+    "conjugate",
     "cross_covariance",
     "cross_validate",
     "decompose",

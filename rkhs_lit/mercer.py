@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: cb6abb577a35d7ab
+# Cells: 38d2c6f45306355d
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -76,7 +76,6 @@ class Eigensystem(check.Record):
         if U.shape != (len(w), len(lam)):
             raise ValueError(f"vectors must have the shape {len(w)} × "
                              f"{len(lam)}, got {U.shape}")
-        check.function(self.functions, "functions")
         vars(self).update(nodes=Phi.points, weights=w, eigenvalues=lam,
                           vectors=U)
 

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 563e8e97e82d6079
+# Cells: a1f307829ab07d6a
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -14,10 +14,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 import rkhs_lit.conventions as check
-from rkhs_lit.duality import solve_qp
 from rkhs_lit.kernels import Gaussian, Kernel, Linear
 from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
+from rkhs_lit.quadratic import solve_qp
 
 
 # %% [2] Two weights at a time

@@ -236,6 +236,8 @@ GOOD = {
     "kernel_pca": dict(kernel=k, X=X, n_components=2),
     "preimage": dict(f=RKHSFunction(k, X, w), start=X[0]),
     # duality
+    "conjugate": dict(points=[-1.0, 0.0, 2.0], values=[1.0, 0.0, 4.0], slopes=[0.0, 1.0]),
+    # quadratic
     "solve_qp": dict(
         P=np.eye(2), q=[0.0, -3.0], A=[[1.0, 1.0]], b=[1.0], lower=[0.0, 0.0],
         upper=[2.0, 2.0], C=[[1.0, -1.0]], c=[1.0],

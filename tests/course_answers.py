@@ -139,6 +139,11 @@ def centre(K):
     return H @ K @ H
 
 
+def conjugate(points, values, slopes):
+    return np.array([max(np.dot(g, s) - v for s, v in zip(points, values, strict=True))
+                     for g in slopes])
+
+
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None, c=None,
              factor=None):
     KKT = np.block([[P, A.T], [A, np.zeros((len(b), len(b)))]])
