@@ -256,7 +256,7 @@ KINDS = {
     "ridge_factor.kernel ridge_spectrum.kernel kernel_sum_rule.eps kernel_chain_rule.eps "
     "posterior_weights.G posterior_weights.w posterior_weights.phi unit_mass.w "
     "pair_steps.K pair_steps.t pair_steps.a pair_steps.tol pair_steps.steps "
-    "reduce_runs.work reduce_runs.items",
+    "reduce_runs.work reduce_runs.items reduce_runs.threads",
 }
 KIND = {word: kind for kind, words in KINDS.items() for word in words.split()}
 # Kernels that leave it to a function, or to equality, what a point is.
