@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5ee1ee2b2cbdca59
+# Cells: 7417f643ef41a376
 
 # %% [1] COCO: the two functions that covary most
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.mean_embedding import moved, squared_norm
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
-from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.pca import centre
+from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 
 
 # %% [2] Each witness carries the other
