@@ -4,10 +4,12 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 7417f643ef41a376
+# Cells: c7359280ca49bcb5
 
 # %% [1] COCO: the two functions that covary most
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd, svdvals
@@ -21,6 +23,7 @@ from rkhs_lit.mean_embedding import moved, squared_norm
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
 from rkhs_lit.pca import centre
+from rkhs_lit.tiles import reduce_runs
 from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 
 
@@ -204,6 +207,12 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
 
 
 # %% [7] A permutation test
+def _norm(F, G, order):
+    """The largest singular value of F' P_π G / n, in a list."""
+    core = F.T @ G[order] / len(F)
+    return [float(svdvals(core)[0]) if core.size else 0.0]
+
+
 def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
               rng=None, tol: float | None = None,
               max_rank: int | None = None) -> PermutationTest:
@@ -228,12 +237,10 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
         _range_factor(M) if dense else _pivot_factor(M, tol, max_rank)[:2]
         for M in (Phi, Psi[order]))
 
-    def T(order):
-        core = F.T @ G[order] / n
-        return float(svdvals(core)[0]) if core.size else 0.0
-
-    statistic = T(np.argsort(order))
-    null = np.array([T(rng.permutation(n)) for _ in range(B)])
+    orders = chain([np.argsort(order)],
+                   (rng.permutation(n) for _ in range(B)))
+    statistic, *null = reduce_runs(partial(_norm, F, G), orders)
+    null = np.array(null)
     ties = (1e-10 / n + 4 * np.finfo(float).eps) * (
         np.linalg.norm(F) * np.linalg.norm(G))
     pvalue = permutation_pvalue(statistic, null, tol=float(ties))

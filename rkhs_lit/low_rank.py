@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/low_rank.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: eab429024d03e1c3
+# Cells: 1b4608cb5c6696b5
 
 # %% [1] Low rank: a thin factor for a large matrix
 import math
@@ -60,7 +60,7 @@ class FourierFeatures(check.Record):
         scale, q = math.sqrt(2 / D) * math.sqrt(self.mass), len(omega)
         Z, pairs = np.empty((len(X), D)), D - q
 
-        def fill(total, i, j):
+        def fill(_, i, j):
             with np.errstate(over="ignore", invalid="ignore"):
                 alpha = check.finite(X[i] @ omega.T + self.phases, "X")
             t = np.tan(alpha[:, :pairs] / 2)
@@ -68,7 +68,7 @@ class FourierFeatures(check.Record):
             Z[i, :pairs], Z[i, q:] = w - scale, w * t
             Z[i, pairs:q] = scale * np.cos(alpha[:, pairs:])
 
-        reduce_tiles(fill, lambda: 0, len(X), 1)
+        reduce_tiles(fill, None, len(X), 1)
         return Z
 
 
