@@ -24,6 +24,12 @@ def _ridge(shift, kernel, X, y, centred=False):
     return r.RKHSFunction(kernel, X, solve(K + shift * eye(n), shifted))
 
 
+def _gp(kernel, X, y, noise, T, sign=-1, more=0.0):
+    C = kernel(T, X)
+    explained = C @ solve(kernel(X) + noise * eye(len(X)), C.T)
+    return None, kernel(T) + sign * explained + more * eye(len(T))
+
+
 def _quadratic(basis, A):
     """The kernel b(x)' A b(y)."""
     L = np.linalg.cholesky(A)
@@ -198,6 +204,20 @@ def _qp(sign=1.0, constrained=True):
     return wrong
 
 
+def _folds(what):
+    def wrong(kernels, X, y, Cs, *, folds):
+        def errors(k, C, F):
+            rest = np.setdiff1d(np.arange(len(y)), F)
+            rows = {"all": np.arange(len(y)), "swapped": F}.get(what, rest)
+            asked = rest if what == "swapped" else F
+            return np.sum(r.svm(k, X[rows], y[rows], C).predict(X[asked]) != y[asked])
+
+        found = np.array([[sum(errors(k, C, F) for F in folds) for C in Cs] for k in kernels])
+        return SimpleNamespace(errors=found if what == "counts" else found / len(y))
+
+    return wrong
+
+
 def _svm(what):
     def wrong(kernel, X, y, C):
         found = r.svm(kernel, X, y, C, offset=what != "no offset")
@@ -285,6 +305,13 @@ MISTAKES = {
         "G was multiplied where its system is to be solved": lambda G, l: G @ l,
         "the values were taken for the coefficients": lambda G, l: l,
         "only the diagonal of G was used": lambda G, l: l / np.diag(G),
+    },
+    "normalised": {
+        "the root of k(x, x) was forgotten":
+            lambda k: r.Conjugated(k, lambda X: 1 / k.diag(X)),
+        "k(x, x) was multiplied where it divides":
+            lambda k: r.Conjugated(k, lambda X: np.sqrt(k.diag(X))),
+        "nothing was divided": lambda k: k,
     },
     "polynomial_features": {
         "the multinomial coefficients were forgotten": _features("none"),
@@ -422,6 +449,16 @@ MISTAKES = {
         "divided by S_ii, not by 1 - S_ii": lambda k, X, y, lam:
             (y - _ridge(lam, k, X, y)(X)) / np.diag(r.smoother_matrix(k, X, lam)),
     },
+    "gp_posterior": {
+        "`noise` is a variance, and was squared":
+            lambda k, X, y, noise, T: r.gp_posterior(k, X, y, noise**2, T),
+        "the noise was added to the covariance: that is of new observations":
+            lambda k, X, y, noise, T: _gp(k, X, y, noise, T, more=noise),
+        "this is the covariance of the prior: nothing was subtracted":
+            lambda k, X, y, noise, T: _gp(k, X, y, noise, T, sign=0),
+        "what the data explain was added: it must be subtracted":
+            lambda k, X, y, noise, T: _gp(k, X, y, noise, T, sign=1),
+    },
     "centre": {
         "only the rows were centred: H stands on one side only":
             lambda K: K - K.mean(axis=1, keepdims=True),
@@ -432,6 +469,12 @@ MISTAKES = {
         "the mean of all entries was not added again": lambda K:
             K - K.mean(axis=0) - K.mean(axis=1, keepdims=True),
     },
+    "conjugate": {
+        "F was added, not subtracted": lambda S, F, G: np.max(G @ S.T + F, axis=1),
+        "a minimum in place of the maximum": lambda S, F, G: np.min(G @ S.T - F, axis=1),
+        "the sign is wrong: this is the height of the line, -F*":
+            lambda S, F, G: np.min(F - G @ S.T, axis=1),
+    },
     "solve_qp": {
         "the equations were forgotten": _qp(constrained=False),
         "q has the wrong sign in Px + q + A'y = 0": _qp(),
@@ -440,6 +483,11 @@ MISTAKES = {
         "the offset b was forgotten": _svm("b forgotten"),
         "the machine without offset was trained": _svm("no offset"),
         "b has the wrong sign": _svm("b negated"),
+    },
+    "svm_cross_validate": {
+        "the machines were trained on all points, also on the fold": _folds("all"),
+        "trained on the fold and asked at the others": _folds("swapped"),
+        "errors were counted, not divided by the number of points": _folds("counts"),
     },
     "mean_embedding": {
         "summed, not averaged (1 against 1/n)": lambda k, X, w=None: r.RKHSFunction(

@@ -167,6 +167,11 @@ def _riesz_data(rng):
     return dict(G=B.T @ B + np.eye(4), l=rng.normal(size=4))
 
 
+def _cosine_data(rng):
+    return dict(k=Make("Polynomial", 2, float(rng.uniform(0.5, 2.0))),
+                X=points(rng, 5), Y=points(rng, 4))
+
+
 def _monomials_data(rng):
     return dict(X=points(rng, 5), Y=points(rng, 4), m=int(rng.integers(2, 5)),
                 c=float(rng.uniform(0.5, 2.0)))
@@ -235,6 +240,14 @@ def _qp_data(rng):
                 A=rng.normal(size=(2, 5)), b=rng.normal(size=2))
 
 
+def _svm_folds(rng):
+    X = points(rng, 20)
+    y = np.where(X[:, 0] + 0.8 * rng.normal(size=20) > np.median(X[:, 0]), 1.0, -1.0)
+    y[:10] = np.tile([-1.0, 1.0], 5)
+    return dict(kernels=[gaussian(rng), gaussian(rng)], X=X, y=y, Cs=[0.5, 5.0],
+                folds=rng.permutation(20).reshape(4, 5).tolist())
+
+
 def _svm_data(rng):
     n = 8
     X = points(rng, n)
@@ -262,6 +275,17 @@ def _pvalue_data(rng):
 
 def _covariance_data(rng):
     return dict(pairs(rng), S=points(rng, 3), T=points(rng, 4))
+
+
+def _coco_data(rng):
+    """One pair occurs twice: both Gram matrices are singular, as in the chapter."""
+    some = pairs(rng)
+    twice = [0, *range(len(some["X"]))]
+    return dict(some, X=some["X"][twice], Y=some["Y"][twice])
+
+
+def _witness_data(rng):
+    return dict(_coco_data(rng), S=points(rng, 3), T=points(rng, 4))
 
 
 def _coco_test_data(rng):
@@ -338,6 +362,10 @@ TASKS = [
     Task("riesz_representer", "riesz", "riesz_representer", "thm-riesz-gram", 3,
          "riesz_representer(G, l)", _riesz_data,
          "Part 1 of the proof ends with l_i = Σ_j G_ij c_j: solve that for c."),
+    Task("normalised", "rules", "normalised", "lem-conjugation", 2,
+         "normalised(k)(X, Y)", _cosine_data,
+         "The sentence after the proof: which f gives the features f(x) φ(x) norm one? "
+         "Conjugated multiplies by it."),
     Task("polynomial_features", "kernels", "polynomial_features", "thm-monomials", 4,
          "polynomial_features(X, m, c) @ polynomial_features(Y, m, c).T",
          _monomials_data,
@@ -419,20 +447,36 @@ TASKS = [
          "leave_one_out(k, X, y, lam)",
          only(sample, "k", "X", "y", "lam"),
          "The residual of the fit to all points, divided by 1 - S_ii: what is S?"),
+    Task("gp_posterior", "gaussian_process", "gp_posterior", "thm-gp-posterior", 4,
+         "gp_posterior(k, X, y, lam, T)[1]", sample,
+         "The proof names A, B and C of the conditioning lemma. The mean is C B⁻¹ y, "
+         "and the covariance A - C B⁻¹ C'.",
+         "The covariance is compared; the chapter's own cells compare the mean."),
     Task("centre", "pca", "centre", "lem-centre", 2, "centre(K)",
          lambda rng: grams(rng, "K"),
          "The first line of the proof: a centred feature is Σ_s H_is φ(x_s). Insert "
          "it into both arguments of the inner product."),
-    Task("solve_qp", "duality", "solve_qp", "thm-kkt", 5, "solve_qp(P, q, A, b).x",
+    Task("conjugate", "duality", "conjugate", "def-fenchel-conjugate", 2,
+         "conjugate(s, F, g)",
+         lambda rng: dict(s=rng.normal(size=(9, 2)), F=rng.normal(size=9),
+                          g=rng.normal(size=(4, 2))),
+         "The supremum in the definition is a maximum over the rows of `points`: for all "
+         "slopes at once it is the maximum of a matrix along its rows."),
+    Task("solve_qp", "quadratic", "solve_qp", "thm-qp-trichotomy", 5, "solve_qp(P, q, A, b).x",
          _qp_data,
          "Without bounds the KKT conditions are linear: Px + q + A'y = 0 and Ax = b. "
-         "By part 2 whoever satisfies them is optimal.",
+         "By part 3 whoever satisfies them is optimal.",
          "Asked with equations only, and only `.x` is compared."),
     Task("svm", "svm", "svm", "thm-svm-dual", 5, "svm(k, X, y, C).decision(T)",
          _svm_data,
          "Solve the dual (`solve_qp` does), then find b from a support vector with "
          "0 < α_i < C: it lies on the margin.",
          "Only `.decision(T)` is compared.", rtol=1e-4),
+    Task("svm_cross_validate", "svm_choice", "svm_cross_validate", "alg-svm-cv", 3,
+         "svm_cross_validate(kernels, X, y, Cs, folds=folds).errors", _svm_folds,
+         "Step 1: for each fold train on the points of the other folds only, and compare "
+         "the signs at the points of the fold with their labels.",
+         "Asked with lists of folds, and only `.errors` is compared."),
     Task("mean_embedding", "mean_embedding", "mean_embedding", "thm-mean-embedding", 2,
          "np.append(mean_embedding(k, X)(T), mean_embedding(k, X, w)(T))",
          lambda rng: dict(k=gaussian(rng), X=points(rng, 6), T=points(rng, 4),
@@ -464,10 +508,11 @@ TASKS = [
          "Part 4: the inner product of k_x ⊗ l_y and k_x' ⊗ l_y' is k(x, x') l(y, y'); "
          "sum with the weights of both."),
     Task("coco_value", "coco", "coco", "thm-coco-spectral", 4, "coco(k, l, X, Y).value",
-         pairs,
-         "Part 3 of the proof: the eigenvalues of K̃L̃. Or part 1, with any factors."),
+         _coco_data,
+         "Part 3 of the proof: the eigenvalues of K̃L̃. Or part 1, with any factors. A pair "
+         "that occurs twice makes both Gram matrices singular."),
     Task("coco_witnesses", "coco", "coco", "thm-coco-witnesses", 4,
-         "(lambda c: np.outer(c.f(S), c.g(T)))(coco(k, l, X, Y))", _covariance_data,
+         "(lambda c: np.outer(c.f(S), c.g(T)))(coco(k, l, X, Y))", _witness_data,
          "The proof defines f with the weights (Gv)_i / (nγ), and g with (Fu)_i / (nγ).",
          "f and g may both change their sign: the products f(s) g(t) are compared."),
     Task("coco_test", "coco", "coco_test", "prop-coco-level", 4,

@@ -1,4 +1,4 @@
-"""Reproducing kernel Hilbert spaces: the package that the book builds.
+r"""Reproducing kernel Hilbert spaces: the package that the book builds.
 
 Each module holds the exported cells of the chapter of the same name. In the
 order of the book:
@@ -15,13 +15,15 @@ rkhs_lit.tiles -- Work in pieces: sums over tiles, in parallel
 rkhs_lit.riesz -- Riesz: every continuous functional is an inner product
     GramSolution, gram_solve, riesz_representer
 
-rkhs_lit.kernels -- Kernels: inner products of features you need not see
-    BSpline, Conjugated, Definiteness, Delta, Exponential, FeatureKernel,
-    FunctionKernel, Gaussian, Kernel, Laplace, Linear, Mapped, Pairs,
-    Polynomial, Power, Product, Scaled, Sigmoid, Sinc, Sum, Taylor,
-    TensorProduct, as_kernel, checked, gaussian_bumps, gaussian_features,
-    gram_dot, is_positive_definite, lag_vectors, normalised,
-    polynomial_features, squared_distances, substrings, words
+rkhs_lit.rules -- Kernels: inner products of features you need not see
+    Conjugated, Definiteness, Delta, FeatureKernel, FunctionKernel, Kernel,
+    Linear, Mapped, Pairs, Power, Product, Scaled, Sum, TensorProduct,
+    as_kernel, checked, is_positive_definite, normalised, substrings, words
+
+rkhs_lit.kernels -- Kernels on $\R^d$, and features one can list
+    BSpline, Exponential, Gaussian, Laplace, Polynomial, Sigmoid, Sinc, Taylor,
+    gaussian_bumps, gaussian_features, gram_dot, lag_vectors,
+    polynomial_features, squared_distances
 
 rkhs_lit.moore_aronszajn -- Moore–Aronszajn: every kernel is a space of functions
     Features, RKHSFunction, as_function, inner, kernel_from_basis, norm,
@@ -60,10 +62,16 @@ rkhs_lit.pca -- Kernel PCA: principal components that are functions
     PrincipalComponents, centre, denoise, kernel_pca, modes, preimage
 
 rkhs_lit.duality -- Duality: the price of a constraint
+    conjugate
+
+rkhs_lit.quadratic -- Quadratic programmes: an answer that comes with its proof
     QPSolution, solve_qp
 
 rkhs_lit.svm -- Support vector machines: the widest street between two classes
     SVM, nu_svm, pair_steps, svm
+
+rkhs_lit.svm_choice -- Choosing a machine: width, price, cross-validation
+    SVMCrossValidation, svm_cross_validate
 
 rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     Characteristic, GaussianEmbedding, embedding_distance, embedding_error,
@@ -180,8 +188,7 @@ from rkhs_lit.cross_covariance import (
     tensor,
 )
 from rkhs_lit.duality import (
-    QPSolution,
-    solve_qp,
+    conjugate,
 )
 from rkhs_lit.filtering import (
     FilterValidation,
@@ -225,39 +232,19 @@ from rkhs_lit.interpolation import (
 )
 from rkhs_lit.kernels import (
     BSpline,
-    Conjugated,
-    Definiteness,
-    Delta,
     Exponential,
-    FeatureKernel,
-    FunctionKernel,
     Gaussian,
-    Kernel,
     Laplace,
-    Linear,
-    Mapped,
-    Pairs,
     Polynomial,
-    Power,
-    Product,
-    Scaled,
     Sigmoid,
     Sinc,
-    Sum,
     Taylor,
-    TensorProduct,
-    as_kernel,
-    checked,
     gaussian_bumps,
     gaussian_features,
     gram_dot,
-    is_positive_definite,
     lag_vectors,
-    normalised,
     polynomial_features,
     squared_distances,
-    substrings,
-    words,
 )
 from rkhs_lit.low_rank import (
     FourierFeatures,
@@ -310,6 +297,10 @@ from rkhs_lit.pca import (
     modes,
     preimage,
 )
+from rkhs_lit.quadratic import (
+    QPSolution,
+    solve_qp,
+)
 from rkhs_lit.representer import (
     Loss,
     Shifted,
@@ -338,11 +329,37 @@ from rkhs_lit.riesz import (
     gram_solve,
     riesz_representer,
 )
+from rkhs_lit.rules import (
+    Conjugated,
+    Definiteness,
+    Delta,
+    FeatureKernel,
+    FunctionKernel,
+    Kernel,
+    Linear,
+    Mapped,
+    Pairs,
+    Power,
+    Product,
+    Scaled,
+    Sum,
+    TensorProduct,
+    as_kernel,
+    checked,
+    is_positive_definite,
+    normalised,
+    substrings,
+    words,
+)
 from rkhs_lit.svm import (
     SVM,
     nu_svm,
     pair_steps,
     svm,
+)
+from rkhs_lit.svm_choice import (
+    SVMCrossValidation,
+    svm_cross_validate,
 )
 from rkhs_lit.tiles import (
     parallel,
@@ -416,6 +433,7 @@ __all__ = [
     "Record",
     "RidgePath",
     "SVM",
+    "SVMCrossValidation",
     "Scaled",
     "Shifted",
     "Sigmoid",
@@ -442,6 +460,7 @@ __all__ = [
     "conditional_embedding",
     "conditional_hsic",
     "conditional_independence_test",
+    "conjugate",
     "cross_covariance",
     "cross_validate",
     "decompose",
@@ -555,6 +574,7 @@ __all__ = [
     "standardise",
     "substrings",
     "svm",
+    "svm_cross_validate",
     "tensor",
     "tile_sums",
     "tolerance",

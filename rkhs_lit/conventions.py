@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/conventions.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9c0efbdedd116027
+# Cells: 04ce25363bbb527e
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -53,10 +53,8 @@ def nonnegative(value, name: str, why: str = "") -> float:
 
 def positive(value, name: str, why: str = "", *,
              infinite: bool = False) -> float:
-    """A finite number x > 0 as a float (:prf:ref:`def-numbers`).
-
-    With ``infinite=True`` it may also be ``np.inf`` itself.
-    """
+    """A finite number x > 0, or inf if `infinite`, as a float
+    (:prf:ref:`def-numbers`)."""
     return number(value, name, "a positive number" + why, TINY,
                   np.inf if infinite else MAX)
 
@@ -69,20 +67,14 @@ def width(value, name: str) -> float:
 
 
 def tolerance(value, name: str = "tol", *, zero: bool = False) -> float:
-    """A number between 0 and 1, as a float (:prf:ref:`def-numbers`).
-
-    Zero itself is refused unless ``zero=True``; 1 always is.
-    """
+    """A number between 0 and 1, or 0 itself if `zero`, as a float
+    (:prf:ref:`def-numbers`)."""
     return number(value, name, "a number between 0 and 1",
                   0.0 if zero else TINY, 1 - 2.0**-53)
 
 
 def whole(value, name: str, least: int = 0) -> int:
-    """A whole number of at least `least` (:prf:ref:`def-numbers`).
-
-    >>> whole(3.0, "degree")
-    3
-    """
+    """A whole number of at least `least` (:prf:ref:`def-numbers`)."""
     wanted = f"a whole number of at least {least}"
     if not number(value, name, wanted, least).is_integer():
         _refuse(value, name, wanted)
@@ -113,12 +105,7 @@ def function(value, name: str):
 
 # %% [6] Randomness
 def generator(rng, name: str = "rng") -> np.random.Generator:
-    """The generator that a seed stands for (:prf:ref:`def-rng`).
-
-    >>> a, b = (generator(7).random() for _ in range(2))
-    >>> a == b
-    True
-    """
+    """The generator that a seed stands for (:prf:ref:`def-rng`)."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
@@ -144,15 +131,9 @@ def _masked(values):
 
 def plain_array(values, name: str) -> np.ndarray:
     """An array that is not masked, sparse or ragged; real numbers of
-    Python's own types become floats (:prf:ref:`def-points`).
-
-    >>> from fractions import Fraction
-    >>> plain_array([Fraction(1, 4), 2], "weights")
-    array([0.25, 2.  ])
-    """
+    Python's own types become floats (:prf:ref:`def-points`)."""
     if hasattr(values, "toarray"):
-        raise ValueError(f"{name} must be a dense array: "
-                         f"write {name}.toarray()")
+        raise ValueError(f"{name} must be dense: write {name}.toarray()")
     if _masked(values):
         raise ValueError(f"{name} must not have masked entries")
     try:
@@ -308,11 +289,7 @@ def certain(value: float, error: float, name: str,
             size: float = 0.0) -> float:
     """The value itself, with a `PrecisionWarning` if such an error leaves
     it in doubt, given the size of a value that matters
-    (:prf:ref:`def-precision`).
-
-    >>> certain(2.0, 1e-9, "norm")
-    2.0
-    """
+    (:prf:ref:`def-precision`)."""
     if not np.isfinite(value):
         raise ValueError(f"{name} is not finite: it overflows, the numbers "
                          "are too large")

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: c09e899c3f77f91d
+# Cells: 65248857fd0589d3
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from scipy.linalg import (LinAlgError, LinAlgWarning, block_diag,
-                          eigh, eigh_tridiagonal, matrix_balance, solve,
-                          svdvals)
+from scipy.linalg import (LinAlgError, LinAlgWarning, block_diag, eigh,
+                          eigh_tridiagonal, matrix_balance, solve, svdvals)
 
 import rkhs_lit.conventions as check
 from rkhs_lit.kernels import Kernel, Pairs, reduce_tiles
@@ -26,24 +25,16 @@ from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
 
 
 # %% [2] The type `RKHSOperator`
-# No warnings, for results that are checked when complete.
-_free = np.errstate(over="ignore", invalid="ignore")
+_free = np.errstate(over="ignore", invalid="ignore")    # checked later
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LowRank(check.Record):
-    """The matrix W = diag(d) + U V', kept as its parts, with ``W @ B``,
-    ``B @ W``, ``c * W``, ``W / c`` and ``W.T``; ``np.asarray(W)`` writes
-    it out (:prf:ref:`lem-centring-matrix`).
+class LowRank(check.Record, check.Vectors):
+    """The matrix W = diag(d) + U V', kept as its parts; only a square one
+    can have a diagonal d (:prf:ref:`lem-centring-matrix`).
 
-    A one-dimensional U or V is one column; only a square matrix can have
-    a diagonal d.
-
-    >>> W = LowRank([1.0, 2.0], [3.0, 0.0], diagonal=[1.0, 1.0])
-    >>> np.asarray(W)
-    array([[4., 0.],
-           [6., 1.]])
-    """
+    It has ``W @ B``, ``B @ W``, ``c * W``, ``W / c`` and ``W.T``;
+    ``np.asarray(W)`` writes it out."""
 
     U: np.ndarray
     V: np.ndarray
@@ -65,9 +56,6 @@ class LowRank(check.Record):
     def __repr__(self):
         return f"LowRank(shape={self.shape})"
 
-    # NumPy arrays must leave ``B @ W`` and ``c * W`` to this class.
-    __array_ufunc__ = None
-
     @property
     def T(self):
         return LowRank(self.V, self.U, self.diagonal)
@@ -88,8 +76,6 @@ class LowRank(check.Record):
         c, d = _number(c), self.diagonal
         return LowRank(c * self.U, self.V, d if d is None else c * d)
 
-    __rmul__ = __mul__
-
     def __truediv__(self, c):
         return self * (1 / _number(c, zero=False))
 
@@ -108,9 +94,9 @@ class RKHSOperator(check.Record, check.Vectors):
     """The operator A = Φ W Ψ* = Σ W_ij k(x_i, ·) ⊗ l(y_j, ·) from H_l to
     H_k (:prf:ref:`thm-operator-calculus`).
 
-    The weights are an array, a `LowRank`, or one-dimensional, for the
-    diagonal of a square matrix. Operators between the same spaces can be
-    added and multiplied by numbers; ``A @ B`` is the composition.
+    The weights are an array, a `LowRank`, or one-dimensional, for a
+    diagonal. Operators can be added and multiplied by numbers; ``A @ B``
+    is the composition.
 
     >>> from rkhs_lit.kernels import Linear
     >>> A = RKHSOperator(Linear(), [1.0, 2.0], Linear(), [1.0, -1.0],
@@ -191,9 +177,8 @@ def _operator(Phi, W, Psi):
 def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
     """The rank-one operator f ⊗ g from H_l to H_k, which maps h to
     ⟨g, h⟩ f, for f in H_k and g in H_l (:prf:ref:`prop-rank-one`)."""
-    as_function(f, "f")
-    as_function(g, "g")
-    return _operator(f.features, LowRank(f.weights, g.weights), g.features)
+    Phi, Psi = as_function(f, "f").features, as_function(g, "g").features
+    return _operator(Phi, LowRank(f.weights, g.weights), Psi)
 
 
 # %% [4] The type `RKHSOperator`
@@ -219,12 +204,11 @@ def _as_operator(A, name="A", k=None, l=None):
 
 
 def _number(c, zero=True):
-    name = "the factor" if zero else "the divisor"
     if not isinstance(c, Real):
-        raise TypeError(f"{name} must be a number, got {type(c).__name__}")
+        raise TypeError(f"not a number, but of type {type(c).__name__}")
     if not zero and c == 0:
         raise ValueError("the divisor must not be 0")
-    return check.number(c, name)
+    return check.number(c, "the factor")
 
 
 def _same(a, b):
@@ -251,32 +235,29 @@ def _weights(W, n, m):
     if W.shape == (n,) == (m,):
         return LowRank(0 * W, 0 * W, W)
     if W.shape != (n, m):
-        raise ValueError(f"weights must be a {n} × {m} array, a LowRank of "
-                         "that shape, or for as many x as y their diagonal,"
-                         f" got shape {W.shape}")
+        raise ValueError(f"weights must be {n} × {m}, or for n = m their "
+                         f"diagonal, got shape {W.shape}")
     return W
 
 
 def _sum(V, W, same):
-    """The weights of a sum of operators: a sum over the same points,
-    otherwise blocks side by side."""
-    thin = _thin(V) and _thin(W)
-    if not thin and not all(isinstance(P, LowRank)
-                            and len(P.U) == len(P.V) for P in (V, W)):
+    """The weights of a sum, over other points blocks side by side."""
+    thin, d = _thin(V) and _thin(W), None
+    if not (thin or all(isinstance(P, LowRank)
+                        and len(P.U) == len(P.V) for P in (V, W))):
         V, W = np.asarray(V), np.asarray(W)
         return V + W if same else block_diag(V, W)
-    d = None if thin else [np.zeros(len(P.U)) if P.diagonal is None
-                           else P.diagonal for P in (V, W)]
-    if same:
-        return LowRank(np.hstack([V.U, W.U]), np.hstack([V.V, W.V]),
-                       d and sum(d))
-    return LowRank(block_diag(V.U, W.U), block_diag(V.V, W.V),
-                   d and np.concatenate(d))
+    if not thin:
+        d = [np.zeros(len(P.U)) if P.diagonal is None else P.diagonal
+             for P in (V, W)]
+        d = sum(d) if same else np.concatenate(d)
+    U, V = (np.hstack(parts) if same else block_diag(*parts)
+            for parts in ((V.U, W.U), (V.V, W.V)))
+    return LowRank(U, V, d)
 
 
 def _left(apply, W):
-    """The matrix that a product from the left makes of W; of U alone,
-    where W = U V'."""
+    """What a product from the left makes of W, or of U in W = U V'."""
     return LowRank(apply(W.U), W.V) if _thin(W) else apply(W)
 
 
@@ -288,16 +269,6 @@ def _dot(Phi, W, Psi):
 
 
 # %% [6] Fine print
-def _tiles(Phi, Psi, W):
-    """Tiles of the matrix Φ*Ψ W, by their rows and columns."""
-    if isinstance(W, np.ndarray):
-        KW = _dot(Phi, W, Psi)
-        return lambda i, j: KW[i, j]
-    KU = _dot(Phi, W.U, Psi)
-    return lambda i, j: (Phi.gram(Psi, i, j) * W.diagonal[j]
-                         + KU[i] @ W.V[j].T)
-
-
 def _trace(A, B):
     """The sum of all entries of (K' W') ∘ (W L')."""
     V, W = A.weights, B.weights
@@ -306,20 +277,23 @@ def _trace(A, B):
                       * (W @ _dot(B.Psi, V.V, A.Psi)))
     if _thin(W):
         return _trace(B, A)
-    left, right = _tiles(A.Phi, B.Phi, W), _tiles(B.Psi, A.Psi, V.T)
+    if not (isinstance(V, LowRank) and isinstance(W, LowRank)):
+        return np.sum(_dot(A.Phi, W, B.Phi) * _dot(B.Psi, V.T, A.Psi).T)
+    KU, LV = _dot(A.Phi, W.U, B.Phi), _dot(B.Psi, V.V, A.Psi)
 
     def visit(total, i, j):
-        total += np.sum(left(i, j) * right(j, i).T)
+        left = A.Phi.gram(B.Phi, i, j) * W.diagonal[j] + KU[i] @ W.V[j].T
+        right = (V.diagonal[i, None] * A.Psi.gram(B.Psi, i, j)
+                 + V.U[i] @ LV[j].T)
+        total += np.sum(left * right)
 
     return reduce_tiles(visit, lambda: np.zeros(()), A.Phi.n, B.Psi.n)
 
 
-# %% [7] Fine print
 def _factor(Phi, U=None):
     """A matrix F with U' K U = F F'; without U with K = F F'."""
     t = np.sqrt(Phi.diag())
-    if U is not None:
-        t = np.abs(U).T @ t
+    t = t if U is None else np.abs(U).T @ t
     t = np.where(t > 0, t, 1.0)
     S = (Phi.gram() / t[:, None] / t if U is None
          else (U / t).T @ Phi.dot(U / t))
@@ -338,7 +312,6 @@ def _square(Phi, b, values):
     return square if square > 4 * np.finfo(float).eps * size else 0.0
 
 
-# %% [8] Fine print
 def _solved(A, M, values, lam):
     """The solution c of (M + lam) c = values, for the operator A."""
     try:
@@ -357,7 +330,6 @@ def _solved(A, M, values, lam):
                          "inverted in floating point") from None
 
 
-# %% [9] Fine print
 @_free
 def _vanish(W):
     """Whether all rows of W sum to zero, up to rounding."""
@@ -383,8 +355,7 @@ def _balanced(W):
 
 
 def _units(*operators):
-    """Numbers s and operators U of size one such that s U has the norms
-    and inner products of A (:prf:ref:`lem-operator-moved`)."""
+    """Numbers s and operators U of size one: s U has the norms of A."""
     Phi, Psi = [A.Phi for A in operators], [A.Psi for A in operators]
     if all(_vanish(A.weights.T) for A in operators):
         Phi = moved(*Phi)
@@ -405,8 +376,7 @@ def is_constant(Phi: Features) -> bool:
 
 
 def _reach(Phi, centred):
-    """The root mean square of the norms of the features, or of their
-    distances from the mean, and what rounding can add to it."""
+    """The root mean square of ‖k_i‖, or of ‖k_i - μ‖, and its error."""
     if centred and is_constant(Phi):
         return 0.0, 0.0
     d = Phi.diag()
@@ -417,8 +387,7 @@ def _reach(Phi, centred):
 
 
 def _certain(value, s, U, many, name):
-    """s times the norm of U, with a warning if rounding leaves it in
-    doubt."""
+    """s times the norm of U, with a warning where that is in doubt."""
     W, bound, error, size = U.weights, _bound(U), 0.0, 0.0
     if value**2 <= 1e-9 * bound**2:                    # much has cancelled
         total = float((abs(W) @ np.ones(U.Psi.n)).sum())
@@ -431,56 +400,43 @@ def _certain(value, s, U, many, name):
     return check.certain(s * value, s * error, name, s * size)
 
 
-# %% [10] Norms
+# %% [7] Norms
 def operator_core(A: RKHSOperator) -> np.ndarray:
-    """The matrix F'WG with factors FF' of Φ*Φ and GG' of Ψ*Ψ, which has
-    the singular values of A = Φ W Ψ* (:prf:ref:`thm-operator-core`);
-    for weights UV' the matrix F'G with those of U'Φ*ΦU and V'Ψ*ΨV.
-
-    >>> from rkhs_lit.kernels import Linear
-    >>> A = RKHSOperator(Linear(), [3.0], Linear(), [1.0], [[2.0]])
-    >>> np.abs(operator_core(A))
-    array([[6.]])
-    """
+    """The matrix F'WG with FF' = Φ*Φ and GG' = Ψ*Ψ, which has the singular
+    values of A = Φ W Ψ* (:prf:ref:`thm-operator-core`); for weights UV'
+    the matrix F'G with FF' = U'Φ*ΦU and GG' = V'Ψ*ΨV."""
     W = _as_operator(A).weights
     if _thin(W):
         return _factor(A.Phi, W.U).T @ _factor(A.Psi, W.V)
     return _factor(A.Phi).T @ (W @ _factor(A.Psi))
 
 
-# %% [11] Norms
+# %% [8] Norms
 DENSE = 1000
 
 
 def hs_norm(A: RKHSOperator) -> float:
     """The Hilbert–Schmidt norm of an operator, the root of
-    ``hs_inner(A, A)`` (:prf:ref:`thm-operator-calculus`).
+    ``hs_inner(A, A)`` (:prf:ref:`thm-operator-calculus`), where that sum
+    cancels by way of :prf:ref:`thm-operator-core`.
 
-    Where that sum cancels, and for up to a thousand points, by way of
-    :prf:ref:`thm-operator-core`. With a `PrecisionWarning` where features
-    far from zero leave no digit, although they were moved if possible
-    (:prf:ref:`lem-operator-moved`).
+    A `PrecisionWarning` says that features far from zero leave no digit,
+    although they were moved if possible (:prf:ref:`lem-operator-moved`).
     """
     (s, U), = _units(_as_operator(A))
     bound, many = _bound(U) ** 2, max(A.Phi.n, A.Psi.n) > DENSE
     square = squared_norm(float(_trace(U, U)), bound, "the kernels of A")
-    if square > 1e-9 * bound or many:
-        value = math.sqrt(square)
-    else:
-        value = float(np.linalg.norm(operator_core(U)))
+    value = (math.sqrt(square) if square > 1e-9 * bound or many
+             else float(np.linalg.norm(operator_core(U))))
     return _certain(value, s, U, many, "hs_norm(A)")
 
 
-# %% [12] Many points
+# %% [9] Many points
 def lanczos(A: RKHSOperator, zero: float = 0.0,
             ) -> tuple[float, np.ndarray | None]:
-    """The largest eigenvalue of A*A and an eigenfunction, by Lanczos'
-    method (:prf:ref:`prop-lanczos`).
-
-    Returns the eigenvalue and the weights b of an eigenfunction Ψb of
-    norm one; 0 and None if A*A = 0. Ten steps without an eigenvalue above
-    `zero` are enough to give up.
-    """
+    """The largest eigenvalue of A*A and the weights b of an eigenfunction
+    Ψb of norm one, by Lanczos' method (:prf:ref:`prop-lanczos`); 0 and None
+    if A*A = 0. Ten steps without one above `zero` are enough to give up."""
     Phi, W, Psi = _as_operator(A).Phi, A.weights, A.Psi
     zero = check.nonnegative(zero, "zero")
     b = np.random.default_rng(0).normal(size=Psi.n)
@@ -492,8 +448,7 @@ def lanczos(A: RKHSOperator, zero: float = 0.0,
         if size * last <= 1e-13 * max(theta, 0.0) or (
                 len(Q) >= 10 and theta <= zero):
             break
-        if Q:
-            beta.append(size)
+        beta.append(size)
         Q.append(b / size)
         R.append(values / size)
         c = W @ R[-1]                              # the weights of A u
@@ -502,18 +457,15 @@ def lanczos(A: RKHSOperator, zero: float = 0.0,
         b = W.T @ values                           # those of A* A u
         for _ in range(2):                         # twice is enough
             b = b - (np.array(R) @ b) @ np.array(Q)
-        lam, S = eigh_tridiagonal(alpha, beta)
+        lam, S = eigh_tridiagonal(alpha, beta[1:])
         theta, s, last = lam[-1], S[:, -1], abs(S[-1, -1])
     return (float(theta), s @ np.array(Q)) if theta > 0 else (0.0, None)
 
 
 def op_norm(A: RKHSOperator) -> float:
-    """The operator norm of an operator, its largest singular value
-    (:prf:ref:`thm-operator-core`).
-
-    Above a thousand points by Lanczos' method, which stores no Gram
-    matrix. With a `PrecisionWarning` as in `hs_norm`.
-    """
+    """The operator norm, the largest singular value of an operator
+    (:prf:ref:`thm-operator-core`), above a thousand points by Lanczos'
+    method. With a `PrecisionWarning` as in `hs_norm`."""
     (s, U), = _units(_as_operator(A))
     many = max(A.Phi.n, A.Psi.n) > DENSE and not _thin(A.weights)
     if many:
@@ -524,15 +476,13 @@ def op_norm(A: RKHSOperator) -> float:
     return _certain(value, s, U, many, "op_norm(A)")
 
 
-# %% [13] From a sample
+# %% [10] From a sample
 def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      centred: bool = True) -> RKHSOperator:
     """The empirical cross-covariance operator C from H_l to H_k of pairs
-    (x_i, y_i) (:prf:ref:`thm-empirical-covariance`).
-
-    The number ⟨f, C g⟩ is the covariance of the values f(x_i) and g(y_i),
-    or for ``centred=False`` the mean of f(x_i) g(y_i).
-    """
+    (x_i, y_i): ⟨f, C g⟩ is the covariance of the values f(x_i) and g(y_i),
+    or for ``centred=False`` the mean of f(x_i) g(y_i)
+    (:prf:ref:`thm-empirical-covariance`)."""
     Phi, Psi = paired(k, l, X, Y)
     mean = np.full(Phi.n, 1 / Phi.n)
     centred = check.flag(centred, "centred")
@@ -540,16 +490,14 @@ def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      Psi)
 
 
-# %% [14] Dividing by an operator
+# %% [11] Dividing by an operator
 @_free
 def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
                       lam: float) -> RKHSFunction | RKHSOperator:
-    """The solution (A + λI)⁻¹ f of (A + λI) h = f, for a function f of
-    H_k or an operator f into H_k (:prf:ref:`thm-regularised-solve`).
-
-    A maps H_k to itself. If it is positive, as a covariance operator is,
-    every λ > 0 will do that is larger than rounding errors.
-    """
+    """The solution h of (A + λI) h = f, for an operator A on H_k and a
+    function f of H_k or an operator f into it
+    (:prf:ref:`thm-regularised-solve`). If A is positive, every λ > 0 will
+    do that is larger than rounding errors."""
     _as_operator(A, "A", l=_as_operator(A).k)
     Phi, W, Psi = A.Phi, A.weights, A.Psi
     lam = check.positive(lam, "lam")

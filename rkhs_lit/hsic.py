@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5d4a2fcc784ec099
+# Cells: a15eee9cbdeb06a4
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -136,8 +136,7 @@ class GammaTest(check.Record):
     """What a test with the gamma approximation has found: a statistic,
     large against the hypothesis, and its mean and standard deviation under
     it. The p-value is the tail of the gamma distribution with these two
-    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding errors vary.
-    """
+    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding errors vary."""
 
     statistic: float
     pvalue: float

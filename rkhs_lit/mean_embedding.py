@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 8a75b7813aa858c3
+# Cells: 6b8fd78f08af8450
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -26,9 +26,8 @@ def mean_embedding(kernel: Kernel, X, weights=None) -> RKHSFunction:
     """The mean embedding μ = Σ w_i k(x_i, ·) of points with weights:
     ⟨f, μ⟩ = Σ w_i f(x_i) for all f (:prf:ref:`thm-mean-embedding`).
 
-    The weights are the probabilities of the points, by default 1/n each,
-    as for a sample. They are used as they are: negative ones, or ones
-    with another sum, embed a signed measure.
+    The weights are probabilities, by default 1/n each, as for a sample.
+    Negative ones, or ones with another sum, embed a signed measure.
 
     >>> mu = mean_embedding(Gaussian(1.0), [0.0, 2.0], [0.75, 0.25])
     >>> mu([0.0]).round(6)                        # (3 + e^-2) / 4
@@ -39,18 +38,17 @@ def mean_embedding(kernel: Kernel, X, weights=None) -> RKHSFunction:
 
 
 # %% [3] Closed forms for normal distributions
+@np.errstate(over="ignore", invalid="ignore")
 def _bell(sigma, A, T, m):
     """b_A(t - m) for the rows t of T."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        L, failed = dpotrf(np.eye(len(A)) + A / sigma / sigma, lower=True)
-        if failed or not np.isfinite(L).all():
-            raise ValueError("covariance is too large for the width "
-                             f"{sigma} of the kernel")
-        z = solve_triangular(L, ((T - m) / sigma).T, lower=True,
-                             check_finite=False)
-        square = np.sum(z**2, axis=0)
+    L, failed = dpotrf(np.eye(len(A)) + A / sigma / sigma, lower=True)
+    if failed or not np.isfinite(L).all():
+        raise ValueError("covariance is too large for the width "
+                         f"{sigma} of the kernel")
+    z = solve_triangular(L, ((T - m) / sigma).T, lower=True,
+                         check_finite=False)
     # A distance that overflows has a bell of height zero.
-    square = np.nan_to_num(square, nan=np.inf)
+    square = np.nan_to_num(np.sum(z**2, axis=0), nan=np.inf)
     return np.exp(-square / 2 - np.log(L.diagonal()).sum())
 
 
@@ -72,18 +70,13 @@ def _in_one_space(mu, nu):
 # %% [5] Normal embeddings are data
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianEmbedding(check.Record):
-    """The mean embedding of a normal distribution for the Gaussian
-    kernel, in closed form (:prf:ref:`thm-gaussian-embedding`).
+    """The mean embedding μ(t) = E k(t, X) of a normal variable X for the
+    Gaussian kernel, in closed form (:prf:ref:`thm-gaussian-embedding`).
 
-    Parameters
-    ----------
-    kernel : Gaussian
-    mean : (d,) array, or a number for d = 1
-    covariance : (d, d) array, or a number that multiplies the identity
-        Positive definite, possibly singular.
+    The mean is a vector of length d, or a number for d = 1, the covariance
+    a positive definite (d, d) matrix, possibly singular, or a number that
+    multiplies the identity.
 
-    Examples
-    --------
     >>> mu = GaussianEmbedding(Gaussian(1.0), 0.0, 3.0)
     >>> mu([0.0, 2.0]).round(6)                # 1/2 and e^(-1/2) / 2
     array([0.5     , 0.303265])
@@ -125,8 +118,8 @@ class GaussianEmbedding(check.Record):
 @np.errstate(over="ignore", invalid="ignore")
 def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
                     nu: RKHSFunction | GaussianEmbedding) -> float:
-    """⟨μ, ν⟩ for one kernel, which is E k(X, Y) for two embeddings and
-    E f(X) for a function f and an embedding
+    """⟨μ, ν⟩ for one kernel: E k(X, Y) for two embeddings, and E f(X) for
+    a function f and an embedding
     (:prf:ref:`thm-mean-embedding`, :prf:ref:`thm-gaussian-embedding`).
 
     >>> mu = GaussianEmbedding(Gaussian(1.0), 0.0, 1.5)
@@ -137,11 +130,11 @@ def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
     match mu, nu:
         case RKHSFunction(), RKHSFunction():
             return inner(mu, nu)
-        case RKHSFunction(), GaussianEmbedding():
-            value = mu.weights @ nu(mu.points)             # E f(Y)
-        case GaussianEmbedding(), RKHSFunction():
+        case RKHSFunction(), _:                  # ⟨Σ w_i k(x_i, ·), ν⟩
+            value = mu.weights @ nu(mu.points)
+        case _, RKHSFunction():
             value = nu.weights @ mu(nu.points)
-        case _:
+        case _:                                  # b_{S + R}(m - r)
             value, = _bell(mu.kernel.sigma, mu.covariance + nu.covariance,
                            mu.mean[None], nu.mean)
     return float(check.finite(value, "the sum over mu and nu"))
@@ -149,11 +142,9 @@ def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
 
 def embedding_distance(mu: RKHSFunction | GaussianEmbedding,
                        nu: RKHSFunction | GaussianEmbedding) -> float:
-    """The distance ‖μ - ν‖ (:prf:ref:`cor-uniform-average`).
-
-    As in `embedding_inner`. With a GaussianEmbedding it is the root of a
-    difference: below 1e-7 of the larger norm it is mostly rounding.
-    """
+    """The distance ‖μ - ν‖ (:prf:ref:`cor-uniform-average`), for a
+    GaussianEmbedding the root of a difference: below 1e-7 of the larger
+    norm it is mostly rounding."""
     _in_one_space(mu, nu)
     if isinstance(mu, RKHSFunction) and isinstance(nu, RKHSFunction):
         return norm(mu - nu)
@@ -168,7 +159,6 @@ def moved(Phi: Features, *others: Features) -> list[Features]:
     all (:prf:ref:`lem-features-moved`); the maps themselves where no such
     h leaves a simple kernel.
 
-    >>> from rkhs_lit.kernels import Linear
     >>> Phi, = moved(Features(Linear(), [1e9, 1e9 + 1, 1e9 + 3]))
     >>> Phi.diag()
     array([1., 0., 4.])
@@ -176,8 +166,6 @@ def moved(Phi: Features, *others: Features) -> list[Features]:
     maps = [Phi, *others]
     if not all(isinstance(F, Features) for F in maps):
         raise ValueError("Phi and others must be Features")
-    if not isinstance(Phi.kernel, (Linear, Scaled, Sum, Mapped)):
-        return maps
     near = _moved(Phi.kernel, [F.points for F in maps])
     return maps if near == Phi.kernel else [
         Features(near, F, F.name, F.kernel_name) for F in maps]
@@ -215,13 +203,12 @@ def _moved(k, samples):
 
 def embedding_error(kernel: Kernel, X) -> float:
     """Unbiased estimate of E‖μ̂ - μ‖², the mean squared error of
-    ``mean_embedding(kernel, X)`` (:prf:ref:`prop-error-estimate`).
+    ``mean_embedding(kernel, X)`` (:prf:ref:`prop-error-estimate`), from
+    n >= 2 independent points.
 
-    X holds n >= 2 points, drawn independently. The result is not negative.
     The root is the standard error of the embedding, and n times the number
     estimates V = E k(X, X) - ‖μ‖².
 
-    >>> from rkhs_lit.kernels import Linear
     >>> round(embedding_error(Linear(), [1.0, 2.0, 6.0]), 6)    # 7 / 3
     2.333333
     """
@@ -245,21 +232,10 @@ def embedding_error(kernel: Kernel, X) -> float:
 # %% [8] On finite sets it is a property of a matrix
 @dataclass(frozen=True, eq=False)
 class Characteristic(check.Record):
-    """Verdict on a kernel on a finite set, with the pair of
-    distributions that is hardest to tell apart
-    (:prf:ref:`thm-finite-characteristic`).
-
-    True in a condition if the kernel is characteristic.
-
-    Attributes
-    ----------
-    characteristic : bool
-        Whether different distributions have different embeddings.
-    p, q : (n,) arrays
-        Probabilities, nowhere both positive; `p` has the first.
-    distance : float
-        The distance of their embeddings, 0 if the verdict is False.
-    """
+    """True in a condition if different distributions on a finite set have
+    different embeddings (:prf:ref:`thm-finite-characteristic`); with the
+    pair p, q that is hardest to tell apart, nowhere both positive, and the
+    distance of their embeddings."""
 
     characteristic: bool
     p: np.ndarray
@@ -278,12 +254,10 @@ def is_characteristic(kernel: Kernel, X) -> Characteristic:
     points, and a pair for which ‖μ_p - μ_q‖ / ‖p - q‖ is least
     (:prf:ref:`thm-finite-characteristic`).
 
-    A kernel that is characteristic on X may fail on a larger set; one that
-    fails on X fails on every larger set. Eigenvalues below n ε times the
-    largest sum of a row of the Gram matrix count as zero: points that
-    nearly coincide can make a characteristic kernel fail in this sense.
+    One that fails on X fails on every larger set. Eigenvalues below n ε
+    times the largest sum of a row of the Gram matrix count as zero: points
+    that nearly coincide can make a characteristic kernel fail.
 
-    >>> from rkhs_lit.kernels import Linear
     >>> verdict = is_characteristic(Linear(), [0.0, 1.0, 2.0])
     >>> bool(verdict), verdict.p.round(6), verdict.q.round(6)
     (False, array([0.5, 0. , 0.5]), array([0., 1., 0.]))

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: cb6abb577a35d7ab
+# Cells: 3072f45f4547e357
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -18,8 +18,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 import rkhs_lit.conventions as check
 from rkhs_lit.fourier_series import (FourierKernel, JacobiTheta, as_line,
                                      waves)
-from rkhs_lit.kernels import Gaussian, Kernel
+from rkhs_lit.kernels import Gaussian
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
+from rkhs_lit.rules import Kernel
 
 
 # %% [2] The integral operator of a kernel
@@ -76,7 +77,6 @@ class Eigensystem(check.Record):
         if U.shape != (len(w), len(lam)):
             raise ValueError(f"vectors must have the shape {len(w)} × "
                              f"{len(lam)}, got {U.shape}")
-        check.function(self.functions, "functions")
         vars(self).update(nodes=Phi.points, weights=w, eigenvalues=lam,
                           vectors=U)
 

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 563e8e97e82d6079
+# Cells: 90cb749a592a7857
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -14,10 +14,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 import rkhs_lit.conventions as check
-from rkhs_lit.duality import solve_qp
 from rkhs_lit.kernels import Gaussian, Kernel, Linear
 from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
+from rkhs_lit.quadratic import solve_qp
 
 
 # %% [2] Two weights at a time
@@ -25,24 +25,11 @@ def pair_steps(K, t, a, low, high, tol, steps):
     """Raise the dual by pairs of violating indices
     (:prf:ref:`thm-svm-pairs`).
 
-    At most `steps` steps from a with low <= a <= high, until no pair
-    violates by more than `tol`. An inner formula: it trusts its arrays.
+    Takes at most `steps` steps, until no pair violates by more than
+    `tol`. `K` is the Gram matrix, a are the coefficients α_i y_i and
+    `low`, `high` their bounds, t is y - Ka. Returns the new a and t. An
+    inner formula: it trusts its arrays.
 
-    Parameters
-    ----------
-    K : (n, n) array
-        Gram matrix.
-    t : (n,) array
-        The numbers y_i - f(x_i), that is y - Ka.
-    a, low, high : (n,) array
-        The coefficients α_i y_i and their bounds.
-
-    Returns
-    -------
-    a, t : (n,) array
-
-    Examples
-    --------
     >>> K, y = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, -1.0])
     >>> pair_steps(K, y, 0 * y, np.minimum(5 * y, 0),
     ...            np.maximum(5 * y, 0), 1e-9, 10)
@@ -68,7 +55,165 @@ def pair_steps(K, t, a, low, high, tol, steps):
     return a, t
 
 
-# %% [3] Working sets, and all free weights at once
+# %% [3] Weights, offset and certificate
+@dataclass(frozen=True, eq=False, repr=False)
+class SVM(check.Record):
+    """A support vector machine f + b with its certificate
+    (:prf:ref:`thm-svm-dual`).
+
+    ``support``, ``on_margin`` and ``inside_margin`` are the indices of
+    all, the margin and the non-margin support vectors, ``slack`` the
+    numbers ξ_i (:prf:ref:`thm-svm-types`). f differs from the best one by
+    at most √(gap k(x, x)) at x (:prf:ref:`cor-svm-error`).
+    """
+
+    function: RKHSFunction    #: f = Σ α_i y_i k(x_i, ·) on the support
+    b: float                  #: the offset; 0 without offset
+    #: all optimal offsets (:prf:ref:`thm-svm-offset`)
+    b_interval: tuple[float, float]
+    alpha: np.ndarray         #: n weights, exactly 0 or C at the bounds
+    C: float                  #: the price of slack, or np.inf
+    margins: np.ndarray       #: the numbers m_i = y_i (f(x_i) + b)
+    primal: float             #: P(f, b) = ‖f‖²/2 + C Σ (1 - m_i)₊
+    dual: float               #: D(α) = Σ α_i - ‖f‖²/2
+    gap: float                #: P - D (:prf:ref:`lem-svm-gap`)
+    nu: float | None = None   #: that of `nu_svm` (:prf:ref:`thm-nu-c`)
+    rho: float | None = None  #: rho * f and rho * b solve the ν-SVM
+
+    def __post_init__(self):
+        if not isinstance(self.function, RKHSFunction):
+            raise ValueError("function must be an RKHSFunction")
+        alpha = check.vector(self.alpha, "alpha")
+        margins = np.array(self.margins)
+        if margins.shape != alpha.shape or not np.isfinite(margins).all():
+            raise ValueError("margins must be a finite number for each "
+                             "weight in alpha")
+        margins.setflags(write=False)
+        vars(self).update(alpha=alpha, margins=margins)
+
+    def __repr__(self):
+        return (f"SVM({self.function.kernel}, n={len(self.alpha)}, "
+                f"support={len(self.support)})")
+
+    def decision(self, T) -> np.ndarray:
+        """The numbers f(t) + b at the points T."""
+        return self.function(T) + self.b
+
+    def predict(self, T) -> np.ndarray:
+        """Labels: +1 where f(t) + b >= 0, otherwise -1."""
+        return np.where(self.decision(T) >= 0, 1, -1)
+
+    @property
+    def support(self) -> np.ndarray:
+        return np.flatnonzero(self.alpha > 0)
+
+    @property
+    def on_margin(self) -> np.ndarray:
+        return np.flatnonzero((self.alpha > 0) & (self.alpha < self.C))
+
+    @property
+    def inside_margin(self) -> np.ndarray:
+        return np.flatnonzero(self.alpha == self.C)
+
+    @property
+    def slack(self) -> np.ndarray:
+        return np.where(self.alpha < self.C, 0.0,
+                        np.maximum(0.0, 1 - self.margins))
+
+
+# %% [4] Weights, offset and certificate
+def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
+    """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
+    (:prf:ref:`thm-svm-dual`).
+
+    Of several optimal b it takes the middle one. scikit-learn's
+    ``SVC(C=C)`` solves the same problem, and without offset so does
+    `minimize_risk` with the hinge loss and lam = 1 / (2C).
+
+    Parameters
+    ----------
+    kernel, X : positive definite Kernel, sequence of n points of any kind
+    y : (n,) array
+        The labels -1 and +1. If only one of them occurs, the answer with
+        offset is that label everywhere: f = 0, b = ±1.
+    C : float
+        Positive; ``np.inf`` asks for the hard margin
+        (:prf:ref:`thm-svm-hard`) and a ValueError where the classes
+        cannot be separated.
+    offset : bool
+        Whether there is a b. Without, b = 0.
+
+    >>> machine = svm(Linear(), [-1.0, 1.0, 5.0], [-1, 1, 1], 10.0)
+    >>> machine.support, machine.decision([3.0]).round(6)
+    (array([0, 1]), array([3.]))
+    """
+    s = _signed(kernel, X, y, offset)
+    C = check.positive(C, "C", ", or np.inf for a hard margin",
+                       infinite=True)
+    if s.offset and abs(s.y.sum()) == s.Psi.n:    # one class: f = 0
+        b = s.y[0]
+        return _machine(s, C, 0 * s.y, 0 * s.y, b,
+                        (1.0, np.inf) if b > 0 else (-np.inf, -1.0))
+    if C < np.inf and not 1e-301 < C * s.unit < np.inf:
+        raise ValueError(f"C = {C:.3g} is out of proportion to the kernel, "
+                         f"whose largest value is {s.Phi.diag().max():.3g}")
+
+    def roads():
+        soft = C * s.unit <= 1e50
+        if soft:
+            yield _working_sets(s, C)
+        for form in _forms(s):
+            yield _soft(form, C) if soft else None
+            yield _hard(form, C)
+
+    found = _certified(roads())
+    if found is None:
+        raise ValueError(
+            "C = inf asks for classes that can be separated, and these "
+            "cannot, to working precision: take a finite C"
+            if C == np.inf else
+            f"C = {C:.3g} is too large for these data: the duality gap "
+            "stays above a millionth of the objective. Take a smaller C")
+    return found
+
+
+# %% [5] Fine print
+# The map of the kernel k / unit, K its Gram matrix up to _MANY points; for
+# programmes Q = y_i y_j k(x_i, x_j) / unit, or a thin F with FF' = Q.
+_Signed = namedtuple("_Signed", "Phi Psi unit y offset K Q F")
+_MANY = 5000
+
+
+def _signed(kernel, X, y, offset):
+    Phi, offset = Features(kernel, X), check.flag(offset, "offset")
+    y, eps = check.vector(y, "y", Phi.n), np.finfo(float).eps
+    if not np.isin(y, (-1, 1)).all():
+        raise ValueError("y must hold the labels -1 and +1 only: recode "
+                         "with np.where(y == one_of_them, 1, -1)")
+    unit, Psi = Phi.unit()
+    K = Psi.gram() if Phi.n <= _MANY else None
+    n = min(Phi.n, 300)
+    some = np.linspace(0, Phi.n - 1, n).astype(int)
+    S = Psi[some].gram() if K is None else K[np.ix_(some, some)]
+    d = np.sqrt(np.maximum(S.diagonal(), n * eps * S.max() or 1.0))
+    S = S / d[:, None] / d
+    S.flat[::n + 1] += 2 * n * eps * max(1.0, np.abs(S).sum(0).max())
+    try:
+        cho_factor(S, overwrite_a=True)
+    except LinAlgError:
+        raise ValueError("kernel must be positive definite, but its Gram "
+                         "matrix at X is not") from None
+    return _Signed(Phi, Psi, unit, y, offset, K, None, None)
+
+
+def _values(s, u):
+    """The numbers y_i f_u(x_i), or Qu."""
+    a, held = s.y * u, np.flatnonzero(u)
+    return s.y * (s.Psi.dot(a[held], s.Psi[held]) if s.K is None
+                  else s.K @ a)
+
+
+# %% [6] Fine print
 def _face(K, t, a, low, high, moving, mu):
     """The best p for D(p) - μ‖p - a‖²/2 if only `moving` entries differ
     from a, and those that would leave the box stop at its edge."""
@@ -115,258 +260,7 @@ def _climb(K, t, a, low, high, tol):
     return a, t
 
 
-# %% [4] Weights, offset and certificate
-@dataclass(frozen=True, eq=False, repr=False)
-class SVM(check.Record):
-    """A support vector machine f + b with its certificate
-    (:prf:ref:`thm-svm-dual`).
-
-    ``support``, ``on_margin`` and ``inside_margin`` are the indices of
-    all, the margin and the non-margin support vectors, ``slack`` the
-    numbers ξ_i (:prf:ref:`thm-svm-types`).
-
-    Attributes
-    ----------
-    function : RKHSFunction
-        f = Σ α_i y_i k(x_i, ·), on the support vectors only.
-    b : float
-        The offset; 0 without offset.
-    b_interval : (float, float)
-        All optimal offsets (:prf:ref:`thm-svm-offset`).
-    alpha : (n,) array
-        The weights, from 0 to `C`, exactly 0 or `C` at the bounds.
-    C : float
-        The price of slack; ``np.inf`` for the hard margin.
-    margins : (n,) array
-        The numbers m_i = y_i (f(x_i) + b).
-    primal : float
-        P(f, b) = ‖f‖²/2 + C Σ (1 - m_i)₊.
-    dual : float
-        D(α) = Σ α_i - ‖f‖²/2.
-    gap : float
-        P - D (:prf:ref:`lem-svm-gap`). f differs from the best one by at
-        most √(gap k(x, x)) at x (:prf:ref:`cor-svm-error`).
-    nu : float or None
-        The parameter of `nu_svm` (:prf:ref:`thm-nu-c`).
-    rho : float or None
-        ``rho * f`` and ``rho * b`` solve the ν-SVM.
-    """
-
-    function: RKHSFunction
-    b: float
-    b_interval: tuple[float, float]
-    alpha: np.ndarray
-    C: float
-    margins: np.ndarray
-    primal: float
-    dual: float
-    gap: float
-    nu: float | None = None
-    rho: float | None = None
-
-    def __post_init__(self):
-        if not isinstance(self.function, RKHSFunction):
-            raise ValueError("function must be an RKHSFunction")
-        alpha = check.vector(self.alpha, "alpha")
-        margins = np.array(self.margins)
-        if margins.shape != alpha.shape or not np.isfinite(margins).all():
-            raise ValueError("margins must be a finite number for each "
-                             "weight in alpha")
-        margins.setflags(write=False)
-        vars(self).update(alpha=alpha, margins=margins)
-
-    def __repr__(self):
-        return (f"SVM({self.function.kernel}, n={len(self.alpha)}, "
-                f"support={len(self.support)})")
-
-    def decision(self, T) -> np.ndarray:
-        """The numbers f(t) + b at the points T."""
-        return self.function(T) + self.b
-
-    def predict(self, T) -> np.ndarray:
-        """Labels: +1 where f(t) + b >= 0, otherwise -1."""
-        return np.where(self.decision(T) >= 0, 1, -1)
-
-    @property
-    def support(self) -> np.ndarray:
-        return np.flatnonzero(self.alpha > 0)
-
-    @property
-    def on_margin(self) -> np.ndarray:
-        return np.flatnonzero((self.alpha > 0) & (self.alpha < self.C))
-
-    @property
-    def inside_margin(self) -> np.ndarray:
-        return np.flatnonzero(self.alpha == self.C)
-
-    @property
-    def slack(self) -> np.ndarray:
-        return np.where(self.alpha < self.C, 0.0,
-                        np.maximum(0.0, 1 - self.margins))
-
-
-# %% [5] Weights, offset and certificate
-def _offset(s, alpha, f, c):
-    """The ends of the interval of optimal offsets."""
-    t, share = s.y * (1 - f), alpha / c
-    weights = share * (1 - share)
-    if not s.offset:
-        low = high = 0.0
-    elif weights.any():
-        low = high = weights @ t / weights.sum()
-    else:
-        low = t[np.where(s.y > 0, alpha < c, alpha > 0)].max()
-        high = t[np.where(s.y > 0, alpha > 0, alpha < c)].min()
-    return float(low), float(high)
-
-
-def _dual(s, q, A, b, lower, upper):
-    """Minimise u'Qu/2 - q Σ u_i for Au = b and bounds on u; or None."""
-    found = solve_qp(s.Q, np.full(s.Psi.n, -q), A or None,
-                     [b] * len(A) or None, lower, upper, factor=s.F)
-    return found.x if found.status == "optimal" else None
-
-
-def _groups(s):
-    return [s.y > 0, s.y < 0] if s.offset else [s.y != 0]
-
-
-def _hulls(s, h):
-    """Weights of the nearest points of two reduced hulls, or None."""
-    alone = [group.sum() * h <= 1 + 1e-12 for group in _groups(s)]
-    lower = sum(h * group for group, mean in zip(_groups(s), alone) if mean)
-    A = [1.0 * group for group, mean in zip(_groups(s), alone) if not mean]
-    return _dual(s, 0.0, A, 1.0, lower, h)
-
-
-# %% [6] Weights, offset and certificate
-def _hard(s, C):
-    """The hard margin, if its weights are at most C, or None."""
-    if (u := _hulls(s, np.inf)) is None:
-        return None
-    f = _values(s, u)
-    r = [f[group].min() for group in _groups(s)]
-    rho, b = (r[0] + r[-1]) / 2, (r[-1] - r[0]) / 2
-    if not rho > 1e-13:
-        return None
-    alpha, f, b = u / rho, f / rho, float(b / rho)
-    for _ in range(10):
-        if (short := 1 - np.min(f + s.y * b)) <= 0:
-            break
-        alpha, b = alpha * (1 + 2 * short), b * (1 + 2 * short)
-        f = _values(s, alpha)
-    return _machine(s, C, alpha, f, b, (b, b)) if (
-        short <= 0 and alpha.max() <= C * s.unit) else None
-
-
-def _soft(s, C):
-    """The C-SVM, by its dual as one programme."""
-    c, h = C * s.unit, 1 / min(group.sum() for group in _groups(s))
-    if s.offset and c * s.Psi.n < 1:
-        u = _hulls(s, h)
-        alpha = None if u is None else np.where(u == h, c, c / h * u)
-    else:
-        alpha = _dual(s, 1.0, [s.y] if s.offset else [], 0.0, 0.0, c)
-    return None if alpha is None else _placed(s, C, alpha)
-
-
-# %% [7] Weights, offset and certificate
-def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
-    """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
-    (:prf:ref:`thm-svm-dual`).
-
-    Of several optimal b it takes the middle one. scikit-learn's
-    ``SVC(C=C)`` solves the same problem, and without offset so does
-    `minimize_risk` with the hinge loss and lam = 1 / (2C).
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Positive definite, on any kind of points.
-    X : sequence of n points
-    y : (n,) array
-        The labels -1 and +1. If only one of them occurs, the answer with
-        offset is that label everywhere: f = 0, b = ±1.
-    C : float
-        Positive; ``np.inf`` asks for the hard margin
-        (:prf:ref:`thm-svm-hard`) and a ValueError where the classes
-        cannot be separated.
-    offset : bool
-        Whether there is a b. Without, b = 0.
-
-    Examples
-    --------
-    >>> machine = svm(Linear(), [-1.0, 1.0, 5.0], [-1, 1, 1], 10.0)
-    >>> machine.support, machine.decision([3.0]).round(6)
-    (array([0, 1]), array([3.]))
-    """
-    s = _signed(kernel, X, y, offset)
-    C = check.positive(C, "C", ", or np.inf for a hard margin",
-                       infinite=True)
-    if s.offset and abs(s.y.sum()) == s.Psi.n:    # one class: f = 0
-        b = s.y[0]
-        return _machine(s, C, 0 * s.y, 0 * s.y, b,
-                        (1.0, np.inf) if b > 0 else (-np.inf, -1.0))
-    if C < np.inf and not 1e-301 < C * s.unit < np.inf:
-        raise ValueError(f"C = {C:.3g} is out of proportion to the kernel, "
-                         f"whose largest value is {s.Phi.diag().max():.3g}")
-
-    def roads():
-        soft = C * s.unit <= 1e50
-        if soft:
-            yield _working_sets(s, C)
-        for form in _forms(s):
-            yield _soft(form, C) if soft else None
-            yield _hard(form, C)
-
-    found = _certified(roads())
-    if found is None:
-        raise ValueError(
-            "C = inf asks for classes that can be separated, and these "
-            "cannot, to working precision: take a finite C"
-            if C == np.inf else
-            f"C = {C:.3g} is too large for these data: the duality gap "
-            "stays above a millionth of the objective. Take a smaller C")
-    return found
-
-
-# %% [8] Fine print
-# The map of the kernel k / unit, K its Gram matrix up to _MANY points; for
-# programmes Q = y_i y_j k(x_i, x_j) / unit, or a thin F with FF' = Q.
-_Signed = namedtuple("_Signed", "Phi Psi unit y offset K Q F")
-_MANY = 5000
-
-
-def _signed(kernel, X, y, offset):
-    Phi, offset = Features(kernel, X), check.flag(offset, "offset")
-    y, eps = check.vector(y, "y", Phi.n), np.finfo(float).eps
-    if not np.isin(y, (-1, 1)).all():
-        raise ValueError("y must hold the labels -1 and +1 only: recode "
-                         "with np.where(y == one_of_them, 1, -1)")
-    unit, Psi = Phi.unit()
-    K = Psi.gram() if Phi.n <= _MANY else None
-    n = min(Phi.n, 300)
-    some = np.linspace(0, Phi.n - 1, n).astype(int)
-    S = Psi[some].gram() if K is None else K[np.ix_(some, some)]
-    d = np.sqrt(np.maximum(S.diagonal(), n * eps * S.max() or 1.0))
-    S = S / d[:, None] / d
-    S.flat[::n + 1] += 2 * n * eps * max(1.0, np.abs(S).sum(0).max())
-    try:
-        cho_factor(S, overwrite_a=True)
-    except LinAlgError:
-        raise ValueError("kernel must be positive definite, but its Gram "
-                         "matrix at X is not") from None
-    return _Signed(Phi, Psi, unit, y, offset, K, None, None)
-
-
-def _values(s, u):
-    """The numbers y_i f_u(x_i), or Qu."""
-    a, held = s.y * u, np.flatnonzero(u)
-    return s.y * (s.Psi.dot(a[held], s.Psi[held]) if s.K is None
-                  else s.K @ a)
-
-
-# %% [9] Fine print
+# %% [7] Fine print
 def _working_sets(s, C):
     """The C-SVM, by its dual on at most _MANY points at a time; or None
     for a tiny C."""
@@ -401,7 +295,41 @@ def _working_sets(s, C):
     return _placed(s, C, np.abs(a[:n]))
 
 
-# %% [10] Fine print
+# %% [8] Fine print
+def _offset(s, alpha, f, c):
+    """The ends of the interval of optimal offsets."""
+    t, share = s.y * (1 - f), alpha / c
+    weights = share * (1 - share)
+    if not s.offset:
+        low = high = 0.0
+    elif weights.any():
+        low = high = weights @ t / weights.sum()
+    else:
+        low = t[np.where(s.y > 0, alpha < c, alpha > 0)].max()
+        high = t[np.where(s.y > 0, alpha > 0, alpha < c)].min()
+    return float(low), float(high)
+
+
+def _dual(s, q, A, b, lower, upper):
+    """Minimise u'Qu/2 - q Σ u_i for Au = b and bounds on u; or None."""
+    found = solve_qp(s.Q, np.full(s.Psi.n, -q), A or None,
+                     [b] * len(A) or None, lower, upper, factor=s.F)
+    return found.x if found.status == "optimal" else None
+
+
+def _groups(s):
+    return [s.y > 0, s.y < 0] if s.offset else [s.y != 0]
+
+
+def _hulls(s, h):
+    """Weights of the nearest points of two reduced hulls, or None."""
+    alone = [group.sum() * h <= 1 + 1e-12 for group in _groups(s)]
+    lower = sum(h * group for group, mean in zip(_groups(s), alone) if mean)
+    A = [1.0 * group for group, mean in zip(_groups(s), alone) if not mean]
+    return _dual(s, 0.0, A, 1.0, lower, h)
+
+
+# %% [9] Fine print
 def _forms(s):
     """The programme with a thin factor F, if there is one, and with Q."""
     n, y = s.Psi.n, s.y
@@ -417,7 +345,37 @@ def _forms(s):
     yield s._replace(Q=Q)
 
 
-# %% [11] Fine print
+def _hard(s, C):
+    """The hard margin, if its weights are at most C, or None."""
+    if (u := _hulls(s, np.inf)) is None:
+        return None
+    f = _values(s, u)
+    r = [f[group].min() for group in _groups(s)]
+    rho, b = (r[0] + r[-1]) / 2, (r[-1] - r[0]) / 2
+    if not rho > 1e-13:
+        return None
+    alpha, f, b = u / rho, f / rho, float(b / rho)
+    for _ in range(10):
+        if (short := 1 - np.min(f + s.y * b)) <= 0:
+            break
+        alpha, b = alpha * (1 + 2 * short), b * (1 + 2 * short)
+        f = _values(s, alpha)
+    return _machine(s, C, alpha, f, b, (b, b)) if (
+        short <= 0 and alpha.max() <= C * s.unit) else None
+
+
+def _soft(s, C):
+    """The C-SVM, by its dual as one programme."""
+    c, h = C * s.unit, 1 / min(group.sum() for group in _groups(s))
+    if s.offset and c * s.Psi.n < 1:
+        u = _hulls(s, h)
+        alpha = None if u is None else np.where(u == h, c, c / h * u)
+    else:
+        alpha = _dual(s, 1.0, [s.y] if s.offset else [], 0.0, 0.0, c)
+    return None if alpha is None else _placed(s, C, alpha)
+
+
+# %% [10] Fine print
 def _placed(s, C, alpha):
     """The machine with these weights and the middle optimal offset."""
     f = _values(s, alpha)
@@ -452,7 +410,7 @@ def _certified(machines):
     return best if best and best.gap <= 1e-6 * best.primal else None
 
 
-# %% [12] The ν-SVM: a parameter with a meaning
+# %% [11] The ν-SVM: a parameter with a meaning
 def _level(g, u, h):
     """The r with g <= r where u > 0, and g >= r where u < h."""
     u = np.where(np.abs(u - h) <= 1e-9 * h, h, np.where(u < 1e-9 * h, 0, u))
@@ -492,19 +450,12 @@ def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
     If several ρ are optimal, as for the largest ν, it takes the middle
     one, or the smallest if there is no largest.
 
-    Parameters
-    ----------
-    kernel, X, y, offset
-        As in `svm`.
-    nu : float
-        At least this fraction of the points are support vectors, at most
-        this fraction have y_i (f(x_i) + b) < 1
-        (:prf:ref:`thm-nu-fractions`). Positive, and with offset at most
-        2 min(n₊, n₋)/n, without offset at most 1. A ValueError if it is
-        so small that f = 0 (:prf:ref:`prop-nu-small`).
+    At least the fraction `nu` of the points are support vectors, at most
+    that fraction have y_i (f(x_i) + b) < 1 (:prf:ref:`thm-nu-fractions`).
+    With offset it is at most 2 min(n₊, n₋)/n, without at most 1. A
+    ValueError if f = 0 (:prf:ref:`prop-nu-small`). Other arguments as in
+    `svm`.
 
-    Examples
-    --------
     >>> machine = nu_svm(Gaussian(1.0), [0.0, 1.0, 2.0, 3.0],
     ...                  [-1, -1, 1, 1], 0.5)
     >>> len(machine.support), machine.predict([-1.0, 4.0])

@@ -199,26 +199,33 @@ GOOD = {
     "duality_gap": dict(f=f, y=y, loss="squared", lam=0.1),
     "minimize_risk": dict(**FIT, loss="squared", lam=0.1),
     "minimize_risk:hinge": dict(kernel=k, X=X, y=LABELS, loss=Loss("hinge"), lam=0.1),
+    "minimize_risk:offset": dict(**FIT, loss="absolute", lam=0.1, offset=True),
     "regularised_risk": dict(f=f, X=X, y=y, loss="squared", lam=0.1),
+    "Shifted": dict(function=f, b=1.0),
+    "Shifted.__call__": dict(T=T),
     # ridge
     "RidgePath.__call__": dict(T=T),
     "RidgePath.function": dict(j=0),
     "cross_validate": dict(kernels=[k, l], X=X, y=y, lams=GRID, folds=2, test=2, rng=0),
     "cross_validate:folds": dict(kernels=[k], X=X, y=y, lams=GRID, folds=FOLDS),
     "degrees_of_freedom": dict(kernel=k, X=X, lam=0.1),
-    "gaussian_derivative": dict(X=X, sigma=1.0),
-    "gp_posterior": dict(**FIT, noise=0.1, T=T),
     "leave_fold_out": dict(**FIT, lam=0.1, folds=FOLDS),
     "leave_one_out": dict(**FIT, lam=0.1),
-    "log_marginal_likelihood": dict(
-        **FIT, noise=0.1, derivatives=[K], return_gradient=True
-    ),
     "ridge": dict(**FIT, lam=0.1),
+    "ridge:offset": dict(**FIT, lam=0.1, offset=True),
+    "standardise": dict(X=X),
+    "Standardisation.__call__": dict(T=T),
     "ridge_factor": dict(K=K, lam=0.1),
     "split_folds": dict(n=8, folds=2, test=2, rng=0),
     "ridge_path": dict(**FIT, lams=GRID),
     "ridge_spectrum": dict(K=K, lam=0.1),
     "smoother_matrix": dict(kernel=k, X=X, lam=0.1),
+    # gaussian_process
+    "gaussian_derivative": dict(X=X, sigma=1.0),
+    "gp_posterior": dict(**FIT, noise=0.1, T=T),
+    "log_marginal_likelihood": dict(
+        **FIT, noise=0.1, derivatives=[K], return_gradient=True
+    ),
     # pca
     "PrincipalComponents.first": dict(r=1),
     "PrincipalComponents.reconstruct": dict(T=T),
@@ -229,6 +236,8 @@ GOOD = {
     "kernel_pca": dict(kernel=k, X=X, n_components=2),
     "preimage": dict(f=RKHSFunction(k, X, w), start=X[0]),
     # duality
+    "conjugate": dict(points=[-1.0, 0.0, 2.0], values=[1.0, 0.0, 4.0], slopes=[0.0, 1.0]),
+    # quadratic
     "solve_qp": dict(
         P=np.eye(2), q=[0.0, -3.0], A=[[1.0, 1.0]], b=[1.0], lower=[0.0, 0.0],
         upper=[2.0, 2.0], C=[[1.0, -1.0]], c=[1.0],
@@ -243,6 +252,8 @@ GOOD = {
         high=np.array([1.0, 0.0]), tol=1e-9, steps=5,
     ),
     "svm": dict(kernel=k, X=X, y=LABELS, C=1.0),
+    # svm_choice
+    "svm_cross_validate": dict(kernels=[k, l], X=X, y=LABELS, Cs=GRID, folds=2, test=2, rng=0),
     # mean_embedding
     "GaussianEmbedding": dict(kernel=k, mean=np.zeros(2), covariance=np.eye(2)),
     "GaussianEmbedding.__call__": dict(T=T),
@@ -364,6 +375,8 @@ MADE_BY = {
     "QPSolution": "solve_qp",
     "RidgePath": "ridge_path",
     "SVM": "svm",
+    "SVMCrossValidation": "svm_cross_validate",
+    "Standardisation": "standardise",
     "Unmixing": "hsic_unmix",
 }
 # Classes that are no callable of their own -> why.

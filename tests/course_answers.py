@@ -9,7 +9,7 @@ from math import factorial, prod
 from types import SimpleNamespace
 
 import numpy as np
-from rkhs_lit import Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
+from rkhs_lit import Conjugated, Linear, Mapped, RKHSFunction, RKHSOperator  # noqa: F401
 from scipy.optimize import minimize
 
 
@@ -29,6 +29,10 @@ def reduce_tiles(visit, start, n, m=None):
 
 def riesz_representer(gram, values, *, tol=None):
     return np.linalg.solve(gram, values)
+
+
+def normalised(kernel):
+    return Conjugated(kernel, lambda X: 1 / np.sqrt(kernel.diag(X)))
 
 
 def polynomial_features(X, degree, c=1.0):
@@ -124,10 +128,20 @@ def leave_one_out(kernel, X, y, lam):
     return np.array(errors)
 
 
+def gp_posterior(kernel, X, y, noise, T):
+    G, C = np.linalg.inv(kernel(X) + noise * np.eye(len(X))), kernel(T, X)
+    return C @ G @ y, kernel(T) - C @ G @ C.T
+
+
 def centre(K):
     n = len(K)
     H = np.eye(n) - np.ones((n, n)) / n
     return H @ K @ H
+
+
+def conjugate(points, values, slopes):
+    return np.array([max(np.dot(g, s) - v for s, v in zip(points, values, strict=True))
+                     for g in slopes])
 
 
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None, c=None,
@@ -149,6 +163,16 @@ def svm(kernel, X, y, C, *, offset=True):
     below = r[((found.x <= some) & (y < 0)) | ((found.x >= C - some) & (y > 0))]
     b = r[free].mean() if free.any() else (above.max() + below.min()) / 2
     return SimpleNamespace(decision=lambda T: f(T) + b)
+
+
+def svm_cross_validate(kernels, X, y, Cs, *, folds=5, test=0, rng=None, offset=True):
+    errors = np.zeros((len(kernels), len(Cs)))
+    for q, j in np.ndindex(errors.shape):
+        for F in folds:
+            keep = np.delete(np.arange(len(y)), F)
+            f = svm(kernels[q], X[keep], y[keep], Cs[j]).decision(X[F])
+            errors[q, j] += np.sum(np.sign(f) != y[F]) / len(y)
+    return SimpleNamespace(errors=errors)
 
 
 def mean_embedding(kernel, X, weights=None):
@@ -189,7 +213,8 @@ def hs_inner(A, B):
 def coco(k, l, X, Y, *, tol=None, max_rank=None):
     n = len(X)
     H = np.eye(n) - 1 / n
-    F, G = H @ np.linalg.cholesky(k(X)), H @ np.linalg.cholesky(l(Y))
+    (r, A), (s, B) = (np.linalg.eigh(H @ K @ H) for K in (k(X), l(Y)))
+    F, G = A * np.sqrt(np.maximum(r, 0)), B * np.sqrt(np.maximum(s, 0))
     U, s, Vt = np.linalg.svd(F.T @ G / n)
     f = RKHSFunction(k, X, G @ Vt[0] / (n * s[0]))
     return SimpleNamespace(value=s[0], f=f,

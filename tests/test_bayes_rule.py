@@ -619,6 +619,9 @@ def test_validation_draws_its_folds_from_rng():
     assert (results[0].risks == results[1].risks).all()
     assert (results[0].risks != results[2].risks).any()
     assert results[0].lam in (1e-3, 1e-1) and results[0].eps in (1e-4, 1e-2)
+    five, same = (validate_bayes_rule(k, l, X, Y, prior, [1e-3], [1e-4], rng=0, **folds)
+                  for folds in ({}, {"folds": 5}))
+    assert np.array_equal(five.risks, same.risks)
 
 
 @given(seeds, st.floats(1e-3, 1e3))
@@ -783,6 +786,31 @@ def test_regularisers_that_no_one_can_see_are_refused():
                         ("epsilons", [1e-40])):
         with pytest.raises(ValueError, match=name):
             validate_bayes_rule(**{**good, "lams": [0.1], "epsilons": [0.1], name: value})
+
+
+@pytest.mark.parametrize("c", [1e-8, 1e8])
+def test_what_can_be_seen_grows_with_the_kernel(c):
+    """thm-bayes-low-rank: ε compares with the operator, which c k multiplies by c."""
+    X, Y = sample(np.random.default_rng(1), 20)
+    k, l = c * Gaussian(0.5), Gaussian(0.5)
+    prior = GaussianEmbedding(l, 0.6, 0.25)
+    for eps, visible in ((1e-12 * c, True), (1e-18 * c, False)):
+        rules = (lambda: kernel_bayes_rule(k, l, X, Y, prior, 1e-2, eps, method="clipped"),
+                 lambda: validate_bayes_rule(k, l, X, Y, prior, [1e-2], [eps], method="clipped", rng=0))
+        for rule in rules:
+            if visible:
+                rule()
+            else:
+                with pytest.raises(ValueError, match="must be larger"):
+                    rule()
+
+
+def test_a_kernel_that_is_zero_at_the_points_has_one_coordinate():
+    """thm-bayes-low-rank: K = GG' = 0 with a column of zeros, also for a single point."""
+    for X in ([0.0], [0.0, 0.0]):
+        phi = Coordinates(Features(Linear(), X), 1e-10)
+        assert np.array_equal(phi.G, np.zeros((len(X), 1)))
+        assert np.array_equal(phi([3.0, 1.0]), np.zeros((2, 1)))
 
 
 def test_large_values_have_expectations_as_long_as_these_are_numbers():

@@ -658,8 +658,11 @@ def test_values_at_the_points():
     assert np.allclose(values_at(f, Psi), f(Psi.points))
     assert np.array_equal(values_at(np.cos, Psi), np.cos([0.0, 1.0, 3.0]))
     assert values_at(np.eye(3), Psi).shape == (3, 3)
+    words, counts = (Features(Delta(), Y) for Y in (list("aba"), [1, 2, 4]))
+    assert np.array_equal(values_at(lambda Y: Y**2, counts), [1, 4, 16])
+    assert np.array_equal(values_at(lambda Y: [Y.count(y) for y in Y], words), [2, 1, 2])
     for bad in (RKHSFunction(Laplace(1.0), [0.0], [1.0]), RKHSFunction(K, [[0.0, 1.0]], [1.0]),
-                [1.0, 2.0], lambda Y: Y[:2], "abc", 3.0, np.ones((3, 2, 2))):
+                [1.0, 2.0], [1.0] * 4, lambda Y: Y[:2], "abc", 3.0, np.ones((3, 2, 2))):
         with pytest.raises(ValueError, match=r"\bg\b"):
             values_at(bad, Psi)
     m = conditional_embedding(K, K, Psi, Psi, 0.1)

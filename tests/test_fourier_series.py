@@ -395,7 +395,7 @@ def test_points_of_the_line_are_numbers():
     """:prf:ref:`def-points`: a column or a list; waves take both."""
     assert np.array_equal(as_line([[1.0], [2.0]]), [1.0, 2.0])
     assert np.array_equal(waves([[1.0], [2.0]], [1, -2]), waves([1.0, 2.0], [1, -2]))
-    with pytest.raises(ValueError, match="^T must be one number a point, got dimension 2"):
+    with pytest.raises(ValueError, match="^T must be one number a point"):
         waves([[1.0, 2.0]], [1])
 
 

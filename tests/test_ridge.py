@@ -27,35 +27,34 @@ from rkhs_lit import (
     PrecisionWarning,
     RidgePath,
     RKHSFunction,
+    Shifted,
     Sigmoid,
+    Standardisation,
     TensorProduct,
     cross_validate,
     degrees_of_freedom,
     gaussian_bumps,
-    gaussian_derivative,
     gp_posterior,
     interpolate,
     leave_fold_out,
     leave_one_out,
     log_marginal_likelihood,
+    minimize_risk,
     norm,
     polynomial_features,
-    power_function,
     ridge,
     ridge_factor,
     ridge_path,
     ridge_spectrum,
     smoother_matrix,
     split_folds,
+    standardise,
     substrings,
 )
 from scipy.linalg import cho_solve
-from scipy.stats import chi2, multivariate_normal
-from scipy.stats import norm as normal
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
+from sklearn.preprocessing import StandardScaler
 
 KERNELS = [Gaussian(0.8), Laplace(1.5), Polynomial(2), Matern(1.5, 1.0), Linear(),
            2.5 * Gaussian(0.5) + Linear()]
@@ -676,180 +675,156 @@ def test_copies_in_different_folds_deceive():
     assert alone.errors.min() < together.errors.min()
 
 
-# -- Gaussian processes ---------------------------------------------------
+# -- several outputs and an offset ----------------------------------------
 
 
-@given(seeds)
-def test_conditioning_of_normal_vectors(seed):
-    """lem-normal-conditioning: joint density = conditional × marginal."""
+@pytest.mark.parametrize("k", KERNELS, ids=names)
+def test_several_outputs_share_one_factorisation(k):
+    """thm-ridge-rkhs, column by column, and scikit-learn."""
+    X, y = sample()
+    Y = np.column_stack([y, X[:, 1] ** 2, 3 - y])
+    fits = ridge(k, X, Y, 0.3)
+    assert isinstance(fits, tuple) and len(fits) == 3
+    for f, column in zip(fits, Y.T, strict=True):
+        assert np.allclose(f.weights, ridge(k, X, column, 0.3).weights)
+    peer = KernelRidge(alpha=0.3, kernel="precomputed").fit(k(X), Y)
+    T = sample(4, seed=2)[0]
+    assert np.allclose(np.transpose([f(T) for f in fits]), peer.predict(k(T, X)), atol=1e-9)
+    (only,) = ridge(k, X, y[:, None], 0.3)            # one column is a tuple of one
+    assert np.array_equal(only.weights, ridge(k, X, y, 0.3).weights)
+    with pytest.raises(ValueError, match="^y must be one number, or one row, for each of 15"):
+        ridge(k, X, Y.T, 0.3)
+
+
+@given(seeds, penalties)
+@settings(max_examples=40)
+def test_a_free_offset_by_four_roads(seed, lam):
+    """prop-ridge-offset: a border, centred features, the mean residual, and a certified fit."""
+    X, y = sample(9, seed=seed)
+    k, n, one, y = Laplace(1.0), 9, np.ones(9), y + 20
+    f = ridge(k, X, y, lam, offset=True)
+    alpha, K, H = f.function.weights, k(X), np.eye(9) - 1 / 9
+    bordered = np.block([[K + lam * np.eye(n), one[:, None]], [one, 0.0]])
+    *border, b = np.linalg.solve(bordered, np.append(y, 0))
+    # The system is as well conditioned as K + λI, here 1e6 at worst.
+    close = dict(rtol=1e-7, atol=1e-9)
+    assert np.allclose(alpha, border, **close) and np.isclose(f.b, b)
+    assert np.allclose(alpha, np.linalg.solve(H @ K @ H + lam * np.eye(n), H @ y), **close)
+    assert np.isclose(f.b, np.mean(y - f.function(X)))
+    assert abs(alpha.sum()) < 1e-9 * max(1, np.abs(alpha).sum())
+    assert np.allclose(lam * alpha, y - f(X), atol=1e-8)
+    certified = minimize_risk(k, X, y, "squared", lam, offset=True)
+    assert np.allclose(f(X), certified(X), atol=1e-6)
+
+
+def test_an_offset_moves_with_the_data_and_costs_nothing():
+    """prop-ridge-offset: f + b is best among all f' + b'; y + c has the offset b + c."""
+    X, y = sample(12)
+    k, lam = Gaussian(1.0), 0.2
+    f, higher = (ridge(k, X, y + c, lam, offset=True) for c in (0.0, 100.0))
+    assert np.allclose(f.function.weights, higher.function.weights, atol=1e-9)
+    assert np.isclose(higher.b - f.b, 100.0)
+
+    def objective(g, b):
+        return np.sum((y - g(X) - b) ** 2) + lam * norm(g) ** 2
+
+    rng, least = np.random.default_rng(0), objective(f.function, f.b)
+    for _ in range(20):
+        h = RKHSFunction(k, rng.normal(size=(3, 2)), 0.1 * rng.normal(size=3))
+        assert objective(f.function + h, f.b + 0.1 * rng.normal()) > least
+    both = ridge(k, X, np.column_stack([y, y + 100]), lam, offset=True)
+    assert [type(g) for g in both] == [Shifted, Shifted]
+    assert np.allclose([g.b for g in both], [f.b, higher.b])
+    assert np.allclose(ridge(k, X, np.full(12, 7.0), lam, offset=True)(X), 7.0)
+
+
+# -- standardised data ----------------------------------------------------
+
+
+@given(seeds, st.integers(1, 4))
+def test_standardised_data_have_no_units(seed, d):
+    """prop-standardise, both parts."""
     rng = np.random.default_rng(seed)
-    M = rng.normal(size=(5, 5))
-    joint = M @ M.T + 0.5 * np.eye(5)
-    A, B, C = joint[:2, :2], joint[2:, 2:], joint[:2, 2:]
-    v = rng.normal(size=5)
-    mean, covariance = C @ np.linalg.solve(B, v[2:]), A - C @ np.linalg.solve(B, C.T)
-    left = multivariate_normal(np.zeros(5), joint).logpdf(v)
-    right = (multivariate_normal(mean, covariance).logpdf(v[:2])
-             + multivariate_normal(np.zeros(3), B).logpdf(v[2:]))
-    assert np.isclose(left, right)
+    X, T = rng.normal(size=(7, d)) * 5 + 3, rng.normal(size=(4, d))
+    s = standardise(X)
+    assert np.allclose(s(X).mean(axis=0), 0) and np.allclose(s(X).std(axis=0), 1)
+    a = rng.choice([-1, 1], size=d) * 10.0 ** rng.integers(-3, 4, size=d)
+    b = 10 * rng.normal(size=d)
+    other = standardise(a * X + b)
+    assert np.allclose(other(a * T + b), np.sign(a) * s(T), atol=1e-7)
+    for k in (Gaussian(1.0), Linear()):
+        assert np.allclose(k(other(a * T + b), other(a * X + b)), k(s(T), s(X)), atol=1e-6)
 
 
-@pytest.mark.parametrize("k", KERNELS, ids=names)
-@pytest.mark.parametrize("noise", [1e-3, 1.0])
-def test_the_posterior_mean_is_the_ridge_fit(k, noise):
-    """thm-gp-posterior: λ is the variance of the noise."""
-    X, y = sample()
-    T = np.vstack([sample(5, seed=4)[0], X[:2]])
-    mean, covariance = gp_posterior(k, X, y, noise, T)
-    assert np.allclose(mean, ridge(k, X, y, noise)(T), atol=1e-9)
-    K, cross = k(X) + noise * np.eye(15), k(T, X)
-    assert np.allclose(covariance, k(T) - cross @ np.linalg.solve(K, cross.T), atol=1e-9)
-    assert np.array_equal(covariance, covariance.T)
-    assert (covariance.diagonal() <= k.diag(T) + 1e-12).all()
-    assert np.array_equal(covariance, gp_posterior(k, X, 5 - y, noise, T)[1])
+def test_standardisation_agrees_with_scikit_learn_and_keeps_the_shape():
+    """prop-standardise."""
+    X, _ = sample(20, 3)
+    X[:, 1] = 0.1                                     # constant: 0.1 has no exact mean
+    T = sample(5, 3, seed=1)[0]
+    peer = StandardScaler().fit(X)
+    s = standardise(X)
+    assert np.allclose(s(T), peer.transform(T))
+    assert np.array_equal(s(X)[:, 1], np.zeros(20))
+    assert s.scales[1] == 1 and np.allclose(s(T)[:, 1], T[:, 1] - 0.1)
+    line = standardise(X[:, 0])
+    assert line(X[:4, 0]).shape == (4,) and line(X[:4, :1]).shape == (4, 1)
+    assert np.array_equal(line(X[:4, 0]), s(X[:4])[:, 0])
+    with pytest.raises(ValueError, match="^T must have 3 columns, as the data had"):
+        s(T[:, :2])
 
 
-def test_the_posterior_agrees_with_scikit_learn():
-    """thm-gp-posterior: RBF(σ) and alpha = noise."""
-    X, y = sample(25, 3)
-    T = sample(6, 3, seed=2)[0]
-    peer = GaussianProcessRegressor(ConstantKernel(2.0) * RBF(0.7), alpha=0.3,
-                                    optimizer=None).fit(X, y)
-    mean, covariance = gp_posterior(2.0 * Gaussian(0.7), X, y, 0.3, T)
-    m, c = peer.predict(T, return_cov=True)
-    assert np.allclose(mean, m) and np.allclose(covariance, c)
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_standardised_data_of_every_size(scale):
+    """prop-standardise where squares overflow or vanish."""
+    X, _ = sample(10)
+    assert np.allclose(standardise(scale * X)(scale * X), standardise(X)(X))
 
 
-def test_weights_with_a_normal_prior():
-    """prop-ridge-map: the posterior of w, seen through the features."""
-    x = np.linspace(-1, 1, 7)
-    y, noise, T = np.exp(x), 0.2, np.array([-0.5, 0.3])
-    Phi, Phi_T = polynomial_features(x, 3), polynomial_features(T, 3)
-    A = Phi.T @ Phi + noise * np.eye(4)
-    w, W = np.linalg.solve(A, Phi.T @ y), noise * np.linalg.inv(A)
-    mean, covariance = gp_posterior(Polynomial(3), x, y, noise, T)
-    assert np.allclose(mean, Phi_T @ w)
-    assert np.allclose(covariance, Phi_T @ W @ Phi_T.T)
-    # The density, up to one constant.
-    rng, logs = np.random.default_rng(0), []
-    for v in rng.normal(size=(5, 4)):
-        J = np.sum((y - Phi @ v) ** 2) + noise * v @ v
-        logs.append(multivariate_normal(w, W).logpdf(v) + J / (2 * noise))
-    assert np.allclose(logs, logs[0])
+def test_standardisation_remembers_the_names_of_columns():
+    """prop-standardise: a frame whose columns come in another order is refused."""
 
+    class Frame:
+        def __init__(self, **columns):
+            self.columns, self.values = list(columns), np.column_stack([*columns.values()])
 
-def test_posterior_by_simulation():
-    """thm-gp-posterior from draws of the joint distribution, by regression."""
-    rng = np.random.default_rng(0)
-    points, noise, N = np.array([0.0, 0.7, 1.5, 0.4]), 0.3, 100_000
-    draws = rng.normal(size=(N, 4)) @ np.linalg.cholesky(Gaussian(1.0)(points)).T
-    y = draws[:, :3] + np.sqrt(noise) * rng.normal(size=(N, 3))
-    slopes = np.linalg.lstsq(y, draws[:, 3])[0]
-    left = draws[:, 3] - y @ slopes
-    exact = [gp_posterior(Gaussian(1.0), points[:3], e, noise, points[3:])[0][0]
-             for e in np.eye(3)]
-    variance = gp_posterior(Gaussian(1.0), points[:3], np.zeros(3), noise, points[3:])[1][0, 0]
-    # Slopes have errors near √(variance / N); five of them.
-    assert np.allclose(slopes, exact, atol=5 * np.sqrt(variance / noise / N))
-    assert np.isclose(left.var(), variance, rtol=5 * np.sqrt(2 / N))
+        def __array__(self, dtype=None, copy=None):
+            return self.values
 
-
-@pytest.mark.parametrize("noise", [1e-2, 1.0])
-def test_posterior_variance_is_a_power_function(noise):
-    """prop-gp-power, at points that are not data."""
-    X, y = sample(10)
-    T = sample(6, seed=9)[0]
-    _, covariance = gp_posterior(Laplace(1.0), X, y, noise, T)
-    P = power_function(Laplace(1.0) + noise * Delta(), X, T)
-    assert np.allclose(covariance.diagonal() + noise, P**2)
-    _, sure = gp_posterior(Laplace(1.0), X, y, 1e-11, T)
-    assert np.allclose(sure.diagonal(), power_function(Laplace(1.0), X, T) ** 2, atol=1e-9)
-
-
-def test_leaving_out_is_conditioning():
-    """prop-gp-loo: mean y_i - α_i/G_ii and variance 1/G_ii."""
-    X, y = sample(9)
-    k, noise = Gaussian(1.0), 0.2
-    G = np.linalg.inv(k(X) + noise * np.eye(9))
-    for i in range(9):
-        mean, covariance = gp_posterior(k, np.delete(X, i, 0), np.delete(y, i), noise, X[i:i + 1])
-        assert np.isclose(mean[0], y[i] - (G @ y)[i] / G[i, i])
-        assert np.isclose(mean[0], y[i] - leave_one_out(k, X, y, noise)[i])
-        assert np.isclose(covariance[0, 0] + noise, 1 / G[i, i])
-
-
-@pytest.mark.parametrize("k", KERNELS, ids=names)
-def test_the_evidence_is_a_normal_density(k):
-    """thm-gp-evidence against SciPy."""
-    X, y = sample()
-    exact = multivariate_normal(np.zeros(15), k(X) + 0.4 * np.eye(15)).logpdf(y)
-    value = log_marginal_likelihood(k, X, y, 0.4)
-    assert isinstance(value, float) and np.isclose(value, exact)
-    both = log_marginal_likelihood(k, X, y, 0.4, return_gradient=True)
-    assert both[0] == value and both[1].shape == (1,)
-
-
-@given(seeds, st.floats(0.3, 3), st.floats(0.1, 5), st.floats(0.05, 3))
-@settings(max_examples=30)
-def test_the_gradient_of_the_evidence(seed, sigma, scale, noise):
-    """thm-gp-evidence: central differences, and scikit-learn's logarithmic gradient."""
-    X, y = sample(8, seed=seed)
-    value = lambda s, c, v: log_marginal_likelihood(c * Gaussian(s), X, y, v)  # noqa: E731
-    _, gradient = log_marginal_likelihood(
-        scale * Gaussian(sigma), X, y, noise, return_gradient=True,
-        derivatives=[scale * gaussian_derivative(X, sigma), Gaussian(sigma)(X)])
-    h = 1e-5
-    steps = h * noise, h * sigma, h * scale
-    differences = [
-        (value(sigma, scale, noise + steps[0]) - value(sigma, scale, noise - steps[0])),
-        (value(sigma + steps[1], scale, noise) - value(sigma - steps[1], scale, noise)),
-        (value(sigma, scale + steps[2], noise) - value(sigma, scale - steps[2], noise))]
-    # A difference quotient loses half of the digits.
-    assert np.allclose(gradient, np.array(differences) / 2 / steps, rtol=1e-4, atol=1e-4)
-    peer = GaussianProcessRegressor(ConstantKernel(scale, (1e-9, 1e9)) * RBF(sigma, (1e-9, 1e9)),
-                                    alpha=noise, optimizer=None).fit(X, y)
-    v, g = peer.log_marginal_likelihood(peer.kernel_.theta, eval_gradient=True)
-    assert np.isclose(value(sigma, scale, noise), v)
-    assert np.allclose(gradient[[2, 1]] * [scale, sigma], g, rtol=1e-7, atol=1e-9)
-
-
-def test_derivative_of_the_gaussian_gram_matrix():
-    """thm-gp-evidence: k ‖x - y‖²/σ³, at every scale."""
-    X, h = sample(6)[0], 1e-6
-    difference = (Gaussian(0.9 + h)(X) - Gaussian(0.9 - h)(X)) / (2 * h)
-    assert np.allclose(gaussian_derivative(X, 0.9), difference, atol=1e-9)
-    for scale in (1e-120, 1e120):
-        assert np.allclose(scale * gaussian_derivative(scale * X, scale * 0.9),
-                           gaussian_derivative(X, 0.9))
-    for sigma in (1e-100, 1e-150):
-        assert np.array_equal(gaussian_derivative([0.0, 1e200], sigma), np.zeros((2, 2)))
-
-
-def test_the_evidence_scores_one_step_predictions():
-    """ex-gp-chain."""
-    X, y = sample(8)
-    k, noise = Laplace(1.0), 0.3
-    total = normal(0, np.sqrt(k.diag(X[:1])[0] + noise)).logpdf(y[0])
-    for i in range(1, 8):
-        m, v = gp_posterior(k, X[:i], y[:i], noise, X[i:i + 1])
-        total += normal(m[0], np.sqrt(v[0, 0] + noise)).logpdf(y[i])
-    assert np.isclose(total, log_marginal_likelihood(k, X, y, noise))
-
-
-def test_interpolants_of_draws_have_chi_squared_norms():
-    """prop-gp-draws: ‖s_n‖² is a sum of n squares of standard normal variables."""
-    points, n = np.linspace(0, 3, 12), 12
-    L = np.linalg.cholesky(Laplace(1.0)(points))
-    xi = np.random.default_rng(0).normal(size=(40, n))
-    for row in xi:
-        f = L @ row
-        for m in (1, 5, 12):
-            square = norm(interpolate(Laplace(1.0), points[:m], f[:m])) ** 2
-            assert np.isclose(square, np.sum(row[:m] ** 2))
-    assert chi2(80).cdf(8) < 1e-20             # small norms become impossible
+    age, weight = np.array([[3.0, 9.0, 6.0], [20.0, 50.0, 35.0]])
+    s = standardise(Frame(age=age, weight=weight))
+    assert isinstance(s, Standardisation) and s.columns == ("age", "weight")
+    assert np.allclose(s(Frame(age=age, weight=weight)), s(np.column_stack([age, weight])))
+    with pytest.raises(ValueError, match="same columns in the same order"):
+        s(Frame(weight=weight, age=age))
+    again = pickle.loads(pickle.dumps(s))
+    assert again.columns == s.columns and np.array_equal(again.scales, s.scales)
+    for array in (s.means, s.scales, again.means):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
 
 
 # -- exercises ------------------------------------------------------------
+
+
+def test_stopping_early_is_a_filter():
+    """ex-ridge-descent: fitted values U diag(1 - (1 - ηd)^t) U'y."""
+    X, y = sample(12)
+    K = Gaussian(1.0)(X)
+    d, U = np.linalg.eigh(K)
+    alpha, step = np.zeros(12), 0.9 / d[-1]
+    for _ in range(15):
+        alpha = alpha + step * (y - K @ alpha)
+    assert np.allclose(K @ alpha, U @ ((1 - (1 - step * d) ** 15) * (U.T @ y)))
+
+
+def test_a_point_more_costs_one_product():
+    """ex-ridge-grow: the inverse with a row and a column more."""
+    X, y = sample(8)
+    A = Laplace(1.0)(X) + 0.3 * np.eye(8)
+    G = np.linalg.inv(A[:7, :7])
+    u = np.append(G @ A[:7, 7], -1.0)
+    grown = np.pad(G, (0, 1)) + np.outer(u, u) / (A[7, 7] - A[:7, 7] @ u[:7])
+    assert np.allclose(grown @ y, ridge(Laplace(1.0), X, y, 0.3).weights)
 
 
 def test_one_point():
@@ -858,17 +833,7 @@ def test_one_point():
     assert np.isclose(ridge(k, x, y, lam)(x)[0], 3 * 2 / 2.5)
     assert np.isclose(degrees_of_freedom(k, x, lam), 0.8)
     assert np.isclose(leave_one_out(k, x, y, lam)[0], 3.0)
-    assert np.isclose(gp_posterior(k, x, y, lam, x)[1][0, 0], 2 - 4 / 2.5)
     assert np.allclose(smoother_matrix(k, x, lam), 0.8)
-
-
-def test_repeated_data():
-    """ex-ridge-repeats."""
-    X, y = sample(10)
-    T, k = sample(4, seed=1)[0], Gaussian(1.0)
-    X3, y3 = np.tile(X, (3, 1)), np.tile(y, 3)
-    assert np.allclose(ridge(k, X3, y3, 0.6)(T), ridge(k, X, y, 0.2)(T))
-    assert np.allclose(gp_posterior(k, X3, y3, 0.6, T)[1], gp_posterior(k, X, y, 0.2, T)[1])
 
 
 def test_a_constant_in_the_kernel_is_an_offset():
@@ -896,17 +861,6 @@ def test_a_zero_kernel_fits_zero():
     assert np.isclose(cross_validate(k, X, y, [1.0], folds=2, rng=0).errors[0, 0], np.mean(y**2))
     mean, covariance = gp_posterior(k, X, y, 1.0, X)
     assert not mean.any() and not covariance.any()
-
-
-def test_variances_are_never_negative():
-    """thm-gp-posterior where the posterior is sure up to rounding."""
-    x = np.linspace(-10, 10, 60)
-    size = np.abs(Linear()(x)).sum(axis=1).max()
-    for factor in (1.1, 2.0, 3.0):
-        noise = factor * np.finfo(float).eps * size
-        with pytest.warns(PrecisionWarning):
-            _, covariance = gp_posterior(Linear(), x, np.sin(x), noise, np.linspace(-10, 10, 101))
-        assert (covariance.diagonal() >= 0).all()
 
 
 def test_integers_lists_and_columns():
@@ -1056,17 +1010,6 @@ def test_bad_splits(options, name):
         cross_validate(Gaussian(1.0), *XY, [1.0], **{"rng": 0, "folds": 3} | options)
 
 
-@pytest.mark.parametrize("derivatives", [
-    [np.eye(7)], [np.ones(8)], [np.full((8, 8), np.nan)], None, 5, np.eye(8),
-    [np.triu(np.ones((8, 8)))]])
-def test_bad_derivatives(derivatives):
-    with pytest.raises(ValueError, match="derivatives"):
-        log_marginal_likelihood(Gaussian(1.0), *XY, 1.0, derivatives=derivatives,
-                                return_gradient=True)
-    with pytest.raises(ValueError, match="derivatives"):
-        log_marginal_likelihood(Gaussian(1.0), *XY, 1.0, derivatives=[np.eye(8)])
-
-
 def exact_ridge(x, y, lam):
     """Weights and leave-one-out errors for the Gaussian kernel of width one, in sixty digits."""
     D = decimal.Decimal
@@ -1117,12 +1060,6 @@ def test_every_function_of_a_small_penalty_warns():
                  lambda: cross_validate(k, x, y, [lam, 1.0], folds=40, rng=0)):
         with pytest.warns(PrecisionWarning, match="least eigenvalue"):
             call()
-
-
-def test_a_variance_lost_in_rounding_is_in_doubt():
-    """thm-gp-posterior: k(t, t) - V'V has no digit below the precision of k."""
-    with pytest.warns(PrecisionWarning, match="variance at point 1 of T"):
-        gp_posterior(Gaussian(1.0), [0.0], [1.0], 3e-16, [5.0, 0.0])
 
 
 @given(seeds, st.floats(0.01, 0.95))

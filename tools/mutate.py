@@ -4,8 +4,8 @@
 
 A module is broken in one place, by an operator of Cosmic Ray (a sign, a number,
 a comparison, a flag, a loop that never runs), in memory only: no file changes.
-Then ``tests/test_<module>.py`` runs until its first failure, in a process of its
-own that is forked from one that has loaded NumPy, SciPy and scikit-learn. A
+Then ``tests/test_<module>.py`` runs, the quickest tests first, until one fails, in
+a process of its own that is forked from one that has loaded NumPy and SciPy. A
 fault is noticed if a test fails or needs far more time than before. What no test
 can notice is listed in ``tests/equivalent.csv``, with a reason, and not tried.
 
@@ -18,11 +18,12 @@ import argparse
 import ast
 import csv
 import importlib.util
+import json
 import os
 import random
 import re
-import resource
 import sys
+import tempfile
 import time
 import traceback
 from collections import defaultdict
@@ -134,8 +135,30 @@ class Broken:
         exec(compile(self.text, self.path, "exec"), vars(module))
 
 
-def test(module, text, seconds):
+class Quickest:
+    """Notes how long each test takes, or runs the quickest tests first."""
+
+    def __init__(self, path, first):
+        self.path, self.first, self.spent = path, first, {}
+
+    def pytest_runtest_logreport(self, report):
+        spent = self.spent.get(report.nodeid, 0.0)
+        self.spent[report.nodeid] = spent + report.duration
+
+    def pytest_collection_modifyitems(self, items):
+        if not self.first:
+            known = json.loads(self.path.read_text("utf-8"))
+            items.sort(key=lambda item: known.get(item.nodeid, 0.0))
+
+    def pytest_sessionfinish(self):
+        if self.first:
+            self.path.write_text(json.dumps(self.spent), encoding="utf-8")
+
+
+def test(module, text, seconds, times):
     """In a child: run the tests of a module. Never returns."""
+    import resource
+
     import pytest
     from hypothesis import Phase, settings
 
@@ -143,7 +166,6 @@ def test(module, text, seconds):
         log = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(log, stream)
-    os.nice(10)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, 8 * 2**30))
     if text is not None:
@@ -153,15 +175,17 @@ def test(module, text, seconds):
     sys.path.insert(0, str(ROOT / "tests"))
     status = pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider",
                           "--hypothesis-profile=quick",
-                          "-W", "ignore::pytest.PytestAssertRewriteWarning", f"tests/test_{module}.py"])
+                          "-W", "ignore::pytest.PytestAssertRewriteWarning",
+                          f"tests/test_{module}.py"],
+                         plugins=[Quickest(times, first=text is None)])
     os._exit(int(status))
 
 
-def start(module, text, seconds):
+def start(module, text, seconds, times):
     child = os.fork()
     if child == 0:
         try:
-            test(module, text, seconds)
+            test(module, text, seconds, times)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -169,15 +193,11 @@ def start(module, text, seconds):
     return child
 
 
-def noticed(status):
-    """Whether the tests failed, were stopped or did not begin."""
-    return status != 0
-
-
 def run(module, chosen, source, jobs, known, on_survivor):
     """(tried, noticed) for the chosen faults."""
     begun = time.monotonic()
-    before = os.wait4(start(module, None, 900), 0)
+    times = Path(tempfile.gettempdir()) / f"rkhs_mutate_{os.getpid()}.json"
+    before = os.wait4(start(module, None, 900, times), 0)
     if before[1]:
         sys.exit(f"tests/test_{module}.py fails without a fault")
     seconds = int(4 * (before[2].ru_utime + before[2].ru_stime)) + 10
@@ -191,15 +211,16 @@ def run(module, chosen, source, jobs, known, on_survivor):
             pair = text and difference(source, text)
             if text is None or (module, *pair) in known:
                 continue
-            running[start(module, text, seconds)] = fault, pair
+            running[start(module, text, seconds, times)] = fault, pair
             if len(running) == jobs:
                 break
         if not running:
+            times.unlink()
             return tried, killed
         child, status, _ = os.wait4(-1, 0)
         fault, (was, now) = running.pop(child)
-        tried, killed = tried + 1, killed + noticed(status)
-        if not noticed(status):
+        tried, killed = tried + 1, killed + (status != 0)
+        if status == 0:
             on_survivor(fault, was, now)
 
 
