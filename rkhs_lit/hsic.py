@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5d4a2fcc784ec099
+# Cells: ef1b398b02efd09a
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -21,9 +21,9 @@ from rkhs_lit.cross_covariance import is_constant
 from rkhs_lit.kernels import TILE, Gaussian, Kernel, reduce_tiles
 from rkhs_lit.low_rank import NystromFeatures, pivoted_cholesky
 from rkhs_lit.mean_embedding import moved, squared_norm
-from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import Features, paired
 from rkhs_lit.pca import centre
+from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 
 
 # %% [2] The biased estimate
@@ -136,8 +136,7 @@ class GammaTest(check.Record):
     """What a test with the gamma approximation has found: a statistic,
     large against the hypothesis, and its mean and standard deviation under
     it. The p-value is the tail of the gamma distribution with these two
-    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding errors vary.
-    """
+    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding varies."""
 
     statistic: float
     pvalue: float
@@ -301,18 +300,18 @@ def _by_factors(F, G, orders):
     return np.einsum("bij,bij->b", V, V)
 
 
+def _collected(parts, L, orders, T, rows, _):
+    T[rows] = [sum(part @ L[order[i:i + 64]].take(order[i:], 1).ravel()
+                   for i, part in parts) for order in orders[rows]]
+
+
 def _by_matrices(K, L, orders):
     """Σ K_ij L_π(i)π(j) for each row π of orders, 64 rows at a time, where
     an entry above the diagonal stands for both of its kind."""
-    K = 2 * np.triu(K) - np.diag(K.diagonal())
+    K, B = 2 * np.triu(K) - np.diag(K.diagonal()), len(orders)
     parts = [(i, K[i:i + 64, i:].ravel()) for i in range(0, len(K), 64)]
-    B = len(orders)
-
-    def visit(T, rows, _):
-        T[rows] = [sum(part @ L[order[i:i + 64]].take(order[i:], 1).ravel()
-                       for i, part in parts) for order in orders[rows]]
-
-    return reduce_tiles(visit, lambda: np.zeros(B), B, 1)
+    return reduce_tiles(partial(_collected, parts, L, orders),
+                        partial(np.zeros, B), B, 1)
 
 
 # %% [12] Fast permutations

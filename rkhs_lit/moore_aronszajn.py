@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 68850529d0a9ae04
+# Cells: 8372c79e1cc93f03
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -93,6 +93,7 @@ def _labels(points):
                      for i, x in enumerate(points)])
 
 
+# %% [4] Fine print
 def _merged(f):
     """f with each of its points once."""
     labels = f.features.labels()
@@ -104,7 +105,6 @@ def _merged(f):
     return f.features[first] @ [*map(math.fsum, parts)]
 
 
-# %% [4] Fine print
 def norm_and_error(f: "RKHSFunction") -> tuple[float, float]:
     """The norm of f, and how far rounding can have moved it
     (:prf:ref:`prop-norm-error`)."""
