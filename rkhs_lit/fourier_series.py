@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/fourier_series.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 6395f2aab4b21954
+# Cells: f59c766e8617cf06
 
 # %% [1] Fourier series: a norm as a price list
 from collections.abc import Callable, Sequence
@@ -58,9 +58,9 @@ def _coefficients(eigenvalues, **lists):
     if lam.min() < 0:
         raise ValueError("eigenvalues must be nonnegative")
     lists = {name: check.plain_array(a, name) for name, a in lists.items()}
-    parts = [check.vector(a.real, name, len(lam))
-             + 1j * check.vector(a.imag, name, len(lam))
-             for name, a in lists.items()]
+    parts = [check.vector(a.real, name, len(lam)) + (
+        1j * check.vector(a.imag, name, len(lam)) if np.iscomplexobj(a)
+        else 0) for name, a in lists.items()]
     return *parts, np.where(np.any(parts, axis=0), lam, 1.0)
 
 
@@ -101,9 +101,8 @@ def waves(T, l) -> np.ndarray:
     """Orthonormal functions on the circle, a column √2 cos(l t) for l > 0,
     1 for l = 0 and √2 sin(-l t) for l < 0 (:prf:ref:`thm-fourier-rkhs`)."""
     l = check.vector(l, "l")
-    shift, height = np.where(l < 0, np.pi / 2, 0), np.where(l, 2, 1)
-    angles = np.outer(as_line(T, "T"), np.abs(l)) - shift
-    return np.sqrt(height) * np.cos(angles)
+    angles = np.outer(as_line(T, "T"), np.abs(l)) - (l < 0) * (np.pi / 2)
+    return np.sqrt(1 + (l != 0)) * np.cos(angles)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import tracemalloc
+from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from itertools import product
 
@@ -33,6 +34,7 @@ from rkhs_lit import (
     inner,
     is_positive_definite,
     nystrom_features,
+    parallel,
     pivoted_cholesky,
     power_function,
     project,
@@ -230,6 +232,14 @@ def test_many_points_in_tiles_equal_a_few_at_a_time(D, q):
     wanted = np.sqrt(2 / D) * np.hstack([np.cos(angle), np.sin(angle[:, :D - q])])
     assert np.allclose(z(X), wanted, atol=1e-14)
     assert np.allclose(z(X)[300:400], z(X[300:400]), atol=1e-14)
+
+
+def test_the_map_fills_its_own_array_whatever_the_executor():
+    """def-rff: inside ``parallel`` with processes too."""
+    X, z = sample(3000), random_fourier_features(Gaussian(1.0), 6, dim=2, rng=0)
+    alone = z(X)
+    with ProcessPoolExecutor(1) as pool, parallel(pool):
+        assert np.array_equal(z(X), alone)
 
 
 @pytest.mark.parametrize("D", [1, 2, 3, 10, 11])
