@@ -246,7 +246,7 @@ def _low_rank(Phi, r, centred, max_rank):
                                float(total / n))
 
 
-# %% [9] The way back: pre-images
+# %% [9] Fine print: the climb
 _NOISE = 16 * _EPS
 
 
@@ -290,7 +290,7 @@ def _uphill(Phi, W, Z, tol, max_steps):
                for a, b in zip((f, slope, error, safe), new)]
 
 
-# %% [10] The way back: pre-images
+# %% [10] Fine print: the climb
 def _higher(Phi, w, z, tol):
     """Step 5: from a stationary point z, a step in the direction in which
     the function bends upwards most, or None if it does so in none."""
@@ -309,7 +309,7 @@ def _higher(Phi, w, z, tol):
     return None
 
 
-# %% [11] The way back: pre-images
+# %% [11] From a function to a point
 def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
           max_steps: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
     """Local maxima z of the functions f = Φw, one for each row w of the
@@ -361,7 +361,7 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
     return Z, status
 
 
-# %% [12] The way back: pre-images
+# %% [12] From a function to a point
 def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
              max_steps: int = 10_000) -> np.ndarray:
     """A point z whose feature k(z, ·) is near f: a maximum of f, because

@@ -1135,3 +1135,37 @@ def test_a_features_may_stand_for_the_points():
         a, b = (kernel_pca(Gaussian(1.0), points, 3, **options)
                 for points in (X, Features(Gaussian(1.0), X)))
         assert np.array_equal(a.transform(T), b.transform(Features(Gaussian(1.0), T)))
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=20)
+def test_the_plain_iteration_reaches_the_pre_image(seed):
+    """eq-preimage-fixed: with positive weights z <- Σ w_i k(x_i, z) x_i / f(z) climbs to it."""
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(5, 2)), rng.uniform(0.5, 1.5, size=5)
+    f = RKHSFunction(Gaussian(2.0), X, w)                  # wide: one maximum
+    z = start = X[0]
+    for _ in range(400):
+        bumps = w * f.kernel(z[None], X)[0]
+        z = bumps @ X / bumps.sum()
+    assert np.allclose(z, preimage(f, start), atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [3, 9])
+def test_all_data_are_equally_unusual(n):
+    """ex-kpca-whiten: Σ_l s_l(x_i)² / λ_l = n - 1 where HKH has rank n - 1."""
+    x = np.linspace(-2, 2, n)
+    X = np.column_stack([x, np.sin(2 * x)])
+    pca = kernel_pca(Gaussian(1.0), X)
+    assert np.allclose(np.sum(pca.transform(X) ** 2 / pca.eigenvalues, axis=1), n - 1)
+
+
+def test_products_alone_find_the_leading_eigenvalues():
+    """ex-kpca-power: centre, multiply, centre, orthonormalise."""
+    K = Gaussian(1.0)(sample(12))
+    V = np.linalg.qr(np.random.default_rng(0).normal(size=(12, 2)))[0]
+    for _ in range(300):
+        V = K @ (V - V.mean(axis=0))
+        V = np.linalg.qr(V - V.mean(axis=0))[0]
+    found = np.linalg.eigvalsh(V.T @ K @ V)[::-1] / 12
+    assert np.allclose(found, kernel_pca(Gaussian(1.0), sample(12), 2).eigenvalues, rtol=1e-6)
