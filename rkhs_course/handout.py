@@ -18,6 +18,7 @@ from rkhs_course.masking import find, stub
 from rkhs_course.tasks import TASKS, of_chapter
 
 TAG = "task"
+MORE = "more"                          # cells that ask for more than a task does
 
 
 class HandoutError(Exception):
@@ -187,6 +188,10 @@ that are no vectors, every attribute of a result). Such a cell may fail with a s
 answer, and that costs no points. It is an invitation to read the documentation of the
 function again."""
 
+ASKS_MORE = """\
+*The next cell asks for more than the task does. With a short answer it may fail, which
+costs no points.*"""
+
 # `check` and other short names belong to the chapters.
 BEGIN = """\
 import rkhs_course
@@ -216,6 +221,9 @@ def student_notebook(book, chapter, names):
             text = task_text(some, names)
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"about-{some[0].name}"[:64]))
             cell.metadata.update(nbgrader(some[0].name))
+        if MORE in cell.metadata.get("tags", []):
+            cells.append(nbformat.v4.new_markdown_cell(ASKS_MORE, id=f"more-{cell.id}"[:64]))
+            cell.metadata["tags"].append("raises-exception")   # Run All goes on
         if cell.cell_type == "code":
             cell.execution_count = None
             cell.metadata["rkhs_course"] = {"source": fingerprint(cell.source)}

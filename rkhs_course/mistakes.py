@@ -24,7 +24,7 @@ def _ridge(shift, kernel, X, y, centred=False):
     return r.RKHSFunction(kernel, X, solve(K + shift * eye(n), shifted))
 
 
-def _posterior(kernel, X, y, noise, T, sign=-1, more=0.0):
+def _gp(kernel, X, y, noise, T, sign=-1, more=0.0):
     C = kernel(T, X)
     explained = C @ solve(kernel(X) + noise * eye(len(X)), C.T)
     return None, kernel(T) + sign * explained + more * eye(len(T))
@@ -200,6 +200,20 @@ def _qp(sign=1.0, constrained=True):
         p = len(b)
         M = np.block([[P, A.T], [A, np.zeros((p, p))]])
         return SimpleNamespace(x=solve(M, np.append(sign * q, b))[: len(q)])
+
+    return wrong
+
+
+def _folds(what):
+    def wrong(kernels, X, y, Cs, *, folds):
+        def errors(k, C, F):
+            rest = np.setdiff1d(np.arange(len(y)), F)
+            rows = {"all": np.arange(len(y)), "swapped": F}.get(what, rest)
+            asked = rest if what == "swapped" else F
+            return np.sum(r.svm(k, X[rows], y[rows], C).predict(X[asked]) != y[asked])
+
+        found = np.array([[sum(errors(k, C, F) for F in folds) for C in Cs] for k in kernels])
+        return SimpleNamespace(errors=found if what == "counts" else found / len(y))
 
     return wrong
 
@@ -439,11 +453,11 @@ MISTAKES = {
         "`noise` is a variance, and was squared":
             lambda k, X, y, noise, T: r.gp_posterior(k, X, y, noise**2, T),
         "the noise was added to the covariance: that is of new observations":
-            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, more=noise),
+            lambda k, X, y, noise, T: _gp(k, X, y, noise, T, more=noise),
         "this is the covariance of the prior: nothing was subtracted":
-            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=0),
+            lambda k, X, y, noise, T: _gp(k, X, y, noise, T, sign=0),
         "what the data explain was added: it must be subtracted":
-            lambda k, X, y, noise, T: _posterior(k, X, y, noise, T, sign=1),
+            lambda k, X, y, noise, T: _gp(k, X, y, noise, T, sign=1),
     },
     "centre": {
         "only the rows were centred: H stands on one side only":
@@ -469,6 +483,11 @@ MISTAKES = {
         "the offset b was forgotten": _svm("b forgotten"),
         "the machine without offset was trained": _svm("no offset"),
         "b has the wrong sign": _svm("b negated"),
+    },
+    "svm_cross_validate": {
+        "the machines were trained on all points, also on the fold": _folds("all"),
+        "trained on the fold and asked at the others": _folds("swapped"),
+        "errors were counted, not divided by the number of points": _folds("counts"),
     },
     "mean_embedding": {
         "summed, not averaged (1 against 1/n)": lambda k, X, w=None: r.RKHSFunction(

@@ -240,6 +240,14 @@ def _qp_data(rng):
                 A=rng.normal(size=(2, 5)), b=rng.normal(size=2))
 
 
+def _svm_folds(rng):
+    X = points(rng, 20)
+    y = np.where(X[:, 0] + 0.8 * rng.normal(size=20) > np.median(X[:, 0]), 1.0, -1.0)
+    y[:10] = np.tile([-1.0, 1.0], 5)
+    return dict(kernels=[gaussian(rng), gaussian(rng)], X=X, y=y, Cs=[0.5, 5.0],
+                folds=rng.permutation(20).reshape(4, 5).tolist())
+
+
 def _svm_data(rng):
     n = 8
     X = points(rng, n)
@@ -267,6 +275,17 @@ def _pvalue_data(rng):
 
 def _covariance_data(rng):
     return dict(pairs(rng), S=points(rng, 3), T=points(rng, 4))
+
+
+def _coco_data(rng):
+    """One pair occurs twice: both Gram matrices are singular, as in the chapter."""
+    some = pairs(rng)
+    twice = [0, *range(len(some["X"]))]
+    return dict(some, X=some["X"][twice], Y=some["Y"][twice])
+
+
+def _witness_data(rng):
+    return dict(_coco_data(rng), S=points(rng, 3), T=points(rng, 4))
 
 
 def _coco_test_data(rng):
@@ -443,16 +462,21 @@ TASKS = [
                           g=rng.normal(size=(4, 2))),
          "The supremum in the definition is a maximum over the rows of `points`: for all "
          "slopes at once it is the maximum of a matrix along its rows."),
-    Task("solve_qp", "quadratic", "solve_qp", "thm-kkt", 5, "solve_qp(P, q, A, b).x",
+    Task("solve_qp", "quadratic", "solve_qp", "thm-qp-trichotomy", 5, "solve_qp(P, q, A, b).x",
          _qp_data,
          "Without bounds the KKT conditions are linear: Px + q + A'y = 0 and Ax = b. "
-         "By part 2 whoever satisfies them is optimal.",
+         "By part 3 whoever satisfies them is optimal.",
          "Asked with equations only, and only `.x` is compared."),
     Task("svm", "svm", "svm", "thm-svm-dual", 5, "svm(k, X, y, C).decision(T)",
          _svm_data,
          "Solve the dual (`solve_qp` does), then find b from a support vector with "
          "0 < α_i < C: it lies on the margin.",
          "Only `.decision(T)` is compared.", rtol=1e-4),
+    Task("svm_cross_validate", "svm_choice", "svm_cross_validate", "alg-svm-cv", 3,
+         "svm_cross_validate(kernels, X, y, Cs, folds=folds).errors", _svm_folds,
+         "Step 1: for each fold train on the points of the other folds only, and compare "
+         "the signs at the points of the fold with their labels.",
+         "Asked with lists of folds, and only `.errors` is compared."),
     Task("mean_embedding", "mean_embedding", "mean_embedding", "thm-mean-embedding", 2,
          "np.append(mean_embedding(k, X)(T), mean_embedding(k, X, w)(T))",
          lambda rng: dict(k=gaussian(rng), X=points(rng, 6), T=points(rng, 4),
@@ -484,10 +508,11 @@ TASKS = [
          "Part 4: the inner product of k_x ⊗ l_y and k_x' ⊗ l_y' is k(x, x') l(y, y'); "
          "sum with the weights of both."),
     Task("coco_value", "coco", "coco", "thm-coco-spectral", 4, "coco(k, l, X, Y).value",
-         pairs,
-         "Part 3 of the proof: the eigenvalues of K̃L̃. Or part 1, with any factors."),
+         _coco_data,
+         "Part 3 of the proof: the eigenvalues of K̃L̃. Or part 1, with any factors. A pair "
+         "that occurs twice makes both Gram matrices singular."),
     Task("coco_witnesses", "coco", "coco", "thm-coco-witnesses", 4,
-         "(lambda c: np.outer(c.f(S), c.g(T)))(coco(k, l, X, Y))", _covariance_data,
+         "(lambda c: np.outer(c.f(S), c.g(T)))(coco(k, l, X, Y))", _witness_data,
          "The proof defines f with the weights (Gv)_i / (nγ), and g with (Fu)_i / (nγ).",
          "f and g may both change their sign: the products f(s) g(t) are compared."),
     Task("coco_test", "coco", "coco_test", "prop-coco-level", 4,

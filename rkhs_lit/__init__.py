@@ -70,6 +70,9 @@ rkhs_lit.quadratic -- Quadratic programmes: an answer that comes with its proof
 rkhs_lit.svm -- Support vector machines: the widest street between two classes
     SVM, nu_svm, pair_steps, svm
 
+rkhs_lit.svm_choice -- Choosing a machine: width, price, cross-validation
+    SVMCrossValidation, svm_cross_validate
+
 rkhs_lit.mean_embedding -- Mean embeddings: a distribution is a point
     Characteristic, GaussianEmbedding, embedding_distance, embedding_error,
     embedding_inner, is_characteristic, mean_embedding, moved, squared_norm
@@ -354,6 +357,10 @@ from rkhs_lit.svm import (
     pair_steps,
     svm,
 )
+from rkhs_lit.svm_choice import (
+    SVMCrossValidation,
+    svm_cross_validate,
+)
 from rkhs_lit.tiles import (
     parallel,
     reduce_runs,
@@ -426,6 +433,7 @@ __all__ = [
     "Record",
     "RidgePath",
     "SVM",
+    "SVMCrossValidation",
     "Scaled",
     "Shifted",
     "Sigmoid",
@@ -566,6 +574,7 @@ __all__ = [
     "standardise",
     "substrings",
     "svm",
+    "svm_cross_validate",
     "tensor",
     "tile_sums",
     "tolerance",

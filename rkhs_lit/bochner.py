@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/bochner.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ca6dbe4cba26cea7
+# Cells: 02ab3fd187c4e48a
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -16,9 +16,9 @@ from scipy.special import gamma, gammaln, kv
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
-from rkhs_lit.kernels import (Gaussian, Kernel, Laplace, Power, Product,
-                              Scaled, Sinc, Sum, as_kernel, checked,
-                              squared_distances)
+from rkhs_lit.kernels import Gaussian, Laplace, Sinc, squared_distances
+from rkhs_lit.rules import (Kernel, Power, Product, Scaled, Sum, as_kernel,
+                            checked)
 
 
 # %% [2] Mixtures of Gaussians

@@ -4,10 +4,12 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9210da090f3926df
+# Cells: c7359280ca49bcb5
 
 # %% [1] COCO: the two functions that covary most
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd, svdvals
@@ -20,8 +22,9 @@ from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.mean_embedding import moved, squared_norm
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
-from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.pca import centre
+from rkhs_lit.tiles import reduce_runs
+from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 
 
 # %% [2] Each witness carries the other
@@ -53,16 +56,14 @@ def _leading(F, G):
 
 
 def _from_range(Phi, Psi):
-    """COCO with f and g (:prf:ref:`thm-coco-witnesses`), or None if it is
-    zero."""
+    """COCO with f and g (:prf:ref:`thm-coco-witnesses`), None if zero."""
     (r, F), (s, G) = _range_factor(Phi), _range_factor(Psi)
     gamma, u, v = _leading(F, G)
     n, traces = len(F), np.sum(F**2) + np.sum(G**2)
     if gamma**2 <= 4 * np.finfo(float).eps * traces / n:
         return None
-    return ConstrainedCovariance(
-        gamma * r * s, Phi @ (G @ v / (n * gamma * r)),
-        Psi @ (F @ u / (n * gamma * s)))
+    f, g = Phi @ (G @ v / (n * gamma * r)), Psi @ (F @ u / (n * gamma * s))
+    return ConstrainedCovariance(gamma * r * s, f, g)
 
 
 # %% [3] Fine print
@@ -91,7 +92,7 @@ def _some_unit(Phi):
 
 
 # %% [4] Fine print
-STORED = 5000
+DENSE, STORED = 300, 5000
 
 
 class _Stored(Kernel):
@@ -111,7 +112,7 @@ class _Stored(Kernel):
 
 
 def _by_lanczos(Phi, Psi):
-    """COCO with f and g, or None if it is zero."""
+    """COCO with f and g, None if zero."""
     (r, X), (s, Y) = _near(Phi), _near(Psi)
     n, eps = X.n, np.finfo(float).eps
     if n <= STORED:
@@ -130,9 +131,8 @@ def _by_lanczos(Phi, Psi):
     w, values = g.weights, C.Psi.dot(g.weights)
     sign = np.sign(w[np.abs(w).argmax()])          # n w = f - mean of f
     f_norm, g_norm = sign * np.sqrt([b @ values, w @ values])
-    return ConstrainedCovariance(
-        g_norm / f_norm * r * s, Phi @ (f.weights / (f_norm * r)),
-        Psi @ (w / (g_norm * s)))
+    f, g = Phi @ (f.weights / (f_norm * r)), Psi @ (w / (g_norm * s))
+    return ConstrainedCovariance(g_norm / f_norm * r * s, f, g)
 
 
 # %% [5] Fine print
@@ -174,9 +174,6 @@ def _pivot_factor(Phi, tol, max_rank):
 
 
 # %% [6] COCO as a function
-DENSE = 300
-
-
 def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
          max_rank: int | None = None) -> ConstrainedCovariance:
     """Constrained covariance of two or more pairs (x_i, y_i) with both
@@ -210,6 +207,12 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
 
 
 # %% [7] A permutation test
+def _norm(F, G, order):
+    """The largest singular value of F' P_π G / n, in a list."""
+    core = F.T @ G[order] / len(F)
+    return [float(svdvals(core)[0]) if core.size else 0.0]
+
+
 def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
               rng=None, tol: float | None = None,
               max_rank: int | None = None) -> PermutationTest:
@@ -222,9 +225,8 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     points of X and of Y, but not at who is paired with whom.
 
     >>> from rkhs_lit.kernels import Gaussian
-    >>> x = np.linspace(-1, 1, 30)
-    >>> coco_test(Gaussian(0.5), Gaussian(0.5), x, x**2,
-    ...           n_permutations=199, rng=0).pvalue
+    >>> x, k = np.linspace(-1, 1, 30), Gaussian(0.5)
+    >>> coco_test(k, k, x, x**2, n_permutations=199, rng=0).pvalue
     0.005
     """
     Phi, Psi = paired(k, l, X, Y, at_least=2)
@@ -235,12 +237,10 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
         _range_factor(M) if dense else _pivot_factor(M, tol, max_rank)[:2]
         for M in (Phi, Psi[order]))
 
-    def T(order):
-        core = F.T @ G[order] / n
-        return float(svdvals(core)[0]) if core.size else 0.0
-
-    statistic = T(np.argsort(order))
-    null = np.array([T(rng.permutation(n)) for _ in range(B)])
+    orders = chain([np.argsort(order)],
+                   (rng.permutation(n) for _ in range(B)))
+    statistic, *null = reduce_runs(partial(_norm, F, G), orders)
+    null = np.array(null)
     ties = (1e-10 / n + 4 * np.finfo(float).eps) * (
         np.linalg.norm(F) * np.linalg.norm(G))
     pvalue = permutation_pvalue(statistic, null, tol=float(ties))

@@ -4,13 +4,14 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 65248857fd0589d3
+# Cells: 7d5b3042e903b6e4
 
 # %% [1] Cross-covariance: one operator for all covariances
 import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -280,14 +281,16 @@ def _trace(A, B):
     if not (isinstance(V, LowRank) and isinstance(W, LowRank)):
         return np.sum(_dot(A.Phi, W, B.Phi) * _dot(B.Psi, V.T, A.Psi).T)
     KU, LV = _dot(A.Phi, W.U, B.Phi), _dot(B.Psi, V.V, A.Psi)
+    return reduce_tiles(partial(_visit, A, B, KU, LV),
+                        partial(np.zeros, ()), A.Phi.n, B.Psi.n)
 
-    def visit(total, i, j):
-        left = A.Phi.gram(B.Phi, i, j) * W.diagonal[j] + KU[i] @ W.V[j].T
-        right = (V.diagonal[i, None] * A.Psi.gram(B.Psi, i, j)
-                 + V.U[i] @ LV[j].T)
-        total += np.sum(left * right)
 
-    return reduce_tiles(visit, lambda: np.zeros(()), A.Phi.n, B.Psi.n)
+def _visit(A, B, KU, LV, total, i, j):
+    V, W = A.weights, B.weights
+    left = A.Phi.gram(B.Phi, i, j) * W.diagonal[j] + KU[i] @ W.V[j].T
+    right = (V.diagonal[i, None] * A.Psi.gram(B.Psi, i, j)
+             + V.U[i] @ LV[j].T)
+    total += np.sum(left * right)
 
 
 def _factor(Phi, U=None):

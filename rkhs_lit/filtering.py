@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/filtering.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: d7eb86e84cfa81ad
+# Cells: 8e3bcdf99df04761
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -71,8 +71,7 @@ class KernelBayesFilter(check.Record):
 
     Parameters
     ----------
-    k, l : Kernel
-        On the states, and on the observations.
+    k, l : kernels on the states and on the observations
     states, observations : sequences of n + 1 points
         A trajectory and what was observed of it. The last state is a
         successor only: the attributes keep the first n points.
@@ -80,16 +79,14 @@ class KernelBayesFilter(check.Record):
         λ > 0, added to the covariance operator of the states, and for
         the first observation to that of the observations.
     eps, method : as for `kernel_bayes_rule`
-    next_states : sequence of n points, optional
-        The successors of n states with n observations, in place of one
-        trajectory.
+    next_states : the successors, if the n states with n observations are
+        not one trajectory
     estimate : "auto", "preimage", "mean" or "state"
         How an embedding becomes a point: by its pre-image (for a
         Gaussian k), as the weighted mean of the states, or as the state
         at which it is largest (for states of any kind).
-    normalise : bool
-        Whether weights get mass one (:prf:ref:`def-filter-mass`). If
-        not, they may fade away (:prf:ref:`prop-filter-scale`).
+    normalise : whether weights get mass one (:prf:ref:`def-filter-mass`);
+        if not, they may fade away (:prf:ref:`prop-filter-scale`)
     tol, max_rank : as for `pivoted_cholesky`
 
     Examples
@@ -127,7 +124,7 @@ class KernelBayesFilter(check.Record):
         for other in (Psi, Phi_next):
             if not 0 < Phi.n == other.n:
                 raise ValueError(f"{other.name} must be as many as states, "
-                                 "of which one is followed by another")
+                                 "at least two for one trajectory")
 
         check.choice(self.method, "method", METHODS)
         check.flag(self.normalise, "normalise")
@@ -169,7 +166,7 @@ class KernelBayesFilter(check.Record):
         W, _ = self._run(one_point(self.l, y, "y", "l"), previous)
         return self.Phi @ W[0]
 
-    def filter(self, ys, previous: Embedding | None = None) -> "Filtered":
+    def filter(self, ys, previous: Embedding | None = None) -> Filtered:
         """The embeddings and estimates for a sequence of observations,
         the first of which follows on `previous`, if that is given. One
         that is None, or NaN, or a row of NaN of an array, is missing."""

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/fourier_series.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 0a3a5e076a9518f3
+# Cells: 6395f2aab4b21954
 
 # %% [1] Fourier series: a norm as a price list
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
-from rkhs_lit.kernels import Kernel, checked
+from rkhs_lit.rules import Kernel, checked
 
 
 # %% [2] From a price list to a space

@@ -4,13 +4,14 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 5d4a2fcc784ec099
+# Cells: 31d635893cb4e0a3
 
 # %% [1] HSIC: one number for dependence
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from numbers import Rational
 
 import numpy as np
@@ -21,9 +22,10 @@ from rkhs_lit.cross_covariance import is_constant
 from rkhs_lit.kernels import TILE, Gaussian, Kernel, reduce_tiles
 from rkhs_lit.low_rank import NystromFeatures, pivoted_cholesky
 from rkhs_lit.mean_embedding import moved, squared_norm
-from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import Features, paired
 from rkhs_lit.pca import centre
+from rkhs_lit.tiles import reduce_runs
+from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 
 
 # %% [2] The biased estimate
@@ -136,8 +138,7 @@ class GammaTest(check.Record):
     """What a test with the gamma approximation has found: a statistic,
     large against the hypothesis, and its mean and standard deviation under
     it. The p-value is the tail of the gamma distribution with these two
-    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding errors vary.
-    """
+    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding varies."""
 
     statistic: float
     pvalue: float
@@ -298,21 +299,16 @@ def hsic_low_rank(k: Kernel, l: Kernel, X, Y, *, tol: float = 1e-6,
 def _by_factors(F, G, orders):
     """‖F' P_π G‖² for each row π of orders."""
     V = F.T @ G[orders]
-    return np.einsum("bij,bij->b", V, V)
+    return np.einsum("bij,bij->b", V, V).tolist()
 
 
 def _by_matrices(K, L, orders):
     """Σ K_ij L_π(i)π(j) for each row π of orders, 64 rows at a time, where
     an entry above the diagonal stands for both of its kind."""
     K = 2 * np.triu(K) - np.diag(K.diagonal())
-    parts = [(i, K[i:i + 64, i:].ravel()) for i in range(0, len(K), 64)]
-    B = len(orders)
-
-    def visit(T, rows, _):
-        T[rows] = [sum(part @ L[order[i:i + 64]].take(order[i:], 1).ravel()
-                       for i, part in parts) for order in orders[rows]]
-
-    return reduce_tiles(visit, lambda: np.zeros(B), B, 1)
+    parts = [(i, K[i:i + 64, i:]) for i in range(0, len(K), 64)]
+    return [float(sum(np.einsum("ij,ij->", part, L[order[i:i + 64]].take(
+        order[i:], 1)) for i, part in parts)) for order in orders]
 
 
 # %% [12] Fast permutations
@@ -354,18 +350,17 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     if not factors:
         K, L = centre(Phi.gram() / a), centre(Psi.gram() / b)
         p, q, delta = np.linalg.norm(K), np.linalg.norm(L), 0.0
-        statistics, step = partial(_by_matrices, K, L), 4 * TILE
+        statistics, step = partial(_by_matrices, K, L), 32
     ties = 1e-10 * p * q + n * ROUNDING * (p * q / 4 + p + q) + delta
     if 0 < p * q <= ties and not (is_constant(Phi) or is_constant(Psi)):
         check.certain(p * q, ties, "the largest possible n² HSIC, in units "
                       "of the kernels,")
 
-    T, orders = [], np.arange(n)[None]        # first the pairs themselves
-    while len(T) <= B:
-        T.extend(statistics(orders))
-        some = np.tile(np.arange(n), (min(step, 1 + B - len(T)), 1))
-        orders = rng.permuted(some, axis=1)
-    T = np.array(T)                           # n² HSIC / (a b)
+    some = np.arange(n)[None]                 # first the pairs themselves
+    orders = chain([some], (
+        rng.permuted(np.repeat(some, min(step, B - done), axis=0), axis=1)
+        for done in range(0, B, step)))
+    T = np.array(reduce_runs(statistics, orders, threads=not factors))
     if not factors:
         T = squared_norm(T, p * q + 1e8 * ties, "k and l")
     pvalue = permutation_pvalue(T[0], T[1:], tol=ties)

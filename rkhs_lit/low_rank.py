@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/low_rank.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 6572c548fe78797f
+# Cells: 1b4608cb5c6696b5
 
 # %% [1] Low rank: a thin factor for a large matrix
 import math
@@ -17,8 +17,10 @@ from scipy.linalg import solve_triangular
 import rkhs_lit.conventions as check
 from rkhs_lit.bochner import spectral_sample
 from rkhs_lit.conventions import as_points
-from rkhs_lit.kernels import Gaussian, Kernel, reduce_tiles
+from rkhs_lit.kernels import Gaussian
 from rkhs_lit.moore_aronszajn import Features
+from rkhs_lit.rules import Kernel
+from rkhs_lit.tiles import reduce_tiles
 
 
 # %% [2] Which form wins?
@@ -58,7 +60,7 @@ class FourierFeatures(check.Record):
         scale, q = math.sqrt(2 / D) * math.sqrt(self.mass), len(omega)
         Z, pairs = np.empty((len(X), D)), D - q
 
-        def fill(total, i, j):
+        def fill(_, i, j):
             with np.errstate(over="ignore", invalid="ignore"):
                 alpha = check.finite(X[i] @ omega.T + self.phases, "X")
             t = np.tan(alpha[:, :pairs] / 2)
@@ -66,7 +68,7 @@ class FourierFeatures(check.Record):
             Z[i, :pairs], Z[i, q:] = w - scale, w * t
             Z[i, pairs:q] = scale * np.cos(alpha[:, pairs:])
 
-        reduce_tiles(fill, lambda: 0, len(X), 1)
+        reduce_tiles(fill, None, len(X), 1)
         return Z
 
 
@@ -125,23 +127,25 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
 
     Stops when tr(K - F F') <= tol tr(K), or at the rank `max_rank`. Then
     K - F F' is positive definite, and zero at the pivots; ``F[pivots]`` is
-    lower triangular. Takes O(n r²) operations and O(n r) memory; K is
-    never formed. A kernel that is not positive definite is reported if
-    the diagonal of K - F F' shows it, not always. Three points of which
-    two coincide have a Gram matrix of rank two:
+    lower triangular. Takes O(n r²) operations and O(n r) memory. A kernel
+    that is not positive definite is reported if the diagonal of K - F F'
+    shows it. Two points that coincide cost one column:
 
     >>> pivoted_cholesky(Gaussian(1.0), [0.0, 5.0, 0.0]).shape
     (3, 2)
     """
     Phi = Features(kernel, X)
     n, d, P = Phi.n, Phi.diag(), []          # d: the diagonal of R = K
-    tol = check.tolerance(tol, zero=True)
+    tol = check.number(tol, "tol", "a number between 0 and 1", 0.0,
+                       1 - 2.0**-53)
     if return_pivots is not False:
         return_pivots = check.flag(return_pivots, "return_pivots")
     max_rank = n if max_rank is None else min(
         n, check.whole(max_rank, "max_rank", 1))
     with np.errstate(over="ignore"):
-        trace, largest = check.finite(d.sum(), "kernel"), d.max()
+        trace, largest = d.sum(), d.max()
+    if trace == np.inf:
+        raise ValueError("kernel is too large: the trace overflows")
     G = np.empty((min(max_rank, 64), n))     # F', its rows filled so far
     while (r := len(P)) < max_rank and d.sum() > tol * trace:
         p = int(d.argmax())
@@ -166,9 +170,8 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
 # %% [5] Nyström features, and why the two are one
 @dataclass(frozen=True, eq=False, repr=False)
 class NystromFeatures(check.Record):
-    """The features L⁻¹ K(U, x) of landmarks U, for the lower triangular
-    factor L of their Gram matrix (:prf:ref:`thm-nystrom`). Made by
-    `nystrom_features`."""
+    """The features L⁻¹ K(U, x) of landmarks U with the Gram matrix L L'
+    (:prf:ref:`thm-nystrom`). Made by `nystrom_features`."""
 
     kernel: Kernel
     landmarks: Sequence
@@ -204,6 +207,5 @@ def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
     Phi = Features(kernel, landmarks, "landmarks")
     F, P = pivoted_cholesky(kernel, Phi, tol=0, return_pivots=True)
     if len(P) == 0:
-        raise ValueError("landmarks must have k(u, u) > 0 for at least one "
-                         "of them")
+        raise ValueError("landmarks must have k(u, u) > 0 somewhere")
     return NystromFeatures(kernel, Phi[P], F[P])

@@ -4,11 +4,12 @@ The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 6b8fd78f08af8450
+# Cells: e24a720b98689c92
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh, helmert, solve_triangular
@@ -166,6 +167,8 @@ def moved(Phi: Features, *others: Features) -> list[Features]:
     maps = [Phi, *others]
     if not all(isinstance(F, Features) for F in maps):
         raise ValueError("Phi and others must be Features")
+    if not isinstance(Phi.kernel, Linear | Scaled | Sum | Mapped):
+        return maps
     near = _moved(Phi.kernel, [F.points for F in maps])
     return maps if near == Phi.kernel else [
         Features(near, F, F.name, F.kernel_name) for F in maps]
@@ -185,6 +188,10 @@ def squared_norm(value, size: float, name: str = "kernel"):
     return np.maximum(value, 0) if np.ndim(value) else max(value, 0.0)
 
 
+def _less(c, X):
+    return as_points(X) - c
+
+
 def _moved(k, samples):
     """A kernel with the features of k less one vector, if one is known
     that the samples are near to."""
@@ -198,7 +205,12 @@ def _moved(k, samples):
         return k
     X = np.concatenate([*map(as_points, samples)])
     c = np.sort(X, axis=0)[len(X) // 2]
-    return Mapped(k, lambda X: as_points(X) - c)
+    return Mapped(k, partial(_less, c))
+
+
+def _visit(Phi, k, total, i, j):                   # ‖k_x - k_y‖² / 2
+    part = np.sum(np.add.outer(k[i], k[j]) / 2 - Phi.gram(None, i, j))
+    total += part if i == j else 2 * part
 
 
 def embedding_error(kernel: Kernel, X) -> float:
@@ -218,11 +230,8 @@ def embedding_error(kernel: Kernel, X) -> float:
     if n < 2:
         raise ValueError("X must hold at least two points")
 
-    def visit(total, i, j):                        # ‖k_x - k_y‖² / 2
-        part = np.sum(np.add.outer(k[i], k[j]) / 2 - Phi.gram(None, i, j))
-        total += part if i == j else 2 * part
-
-    total = float(reduce_tiles(visit, lambda: np.zeros(1), n)[0])
+    total = float(reduce_tiles(partial(_visit, Phi, k),
+                               partial(np.zeros, 1), n)[0])
     # total = n Σ ‖k_x‖² - ‖Σ k_x‖², where neither side can be negative.
     total, _ = squared_norm([total, n * k.sum() - total],
                             n**2 * k.max(), Phi.kernel_name)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/mercer.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 38d2c6f45306355d
+# Cells: 3072f45f4547e357
 
 # %% [1] Mercer: the norm as a spectral penalty
 from collections.abc import Callable, Sequence
@@ -18,8 +18,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 import rkhs_lit.conventions as check
 from rkhs_lit.fourier_series import (FourierKernel, JacobiTheta, as_line,
                                      waves)
-from rkhs_lit.kernels import Gaussian, Kernel
+from rkhs_lit.kernels import Gaussian
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
+from rkhs_lit.rules import Kernel
 
 
 # %% [2] The integral operator of a kernel

@@ -4,9 +4,11 @@ The exported cells of the chapter ``book/mmd.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 2c690db478b96de0
+# Cells: eba56ecf010a2b98
 
 # %% [1] MMD: the distance between two distributions
+from functools import partial
+
 import numpy as np
 
 import rkhs_lit.conventions as check
@@ -113,16 +115,19 @@ def _squares(X, i=slice(None), j=slice(None)):
     return D[np.triu_indices(len(D), 1)] if i == j else D.ravel()
 
 
+def _count(X, shift, found, total, i, j):
+    """Counts the next 16 bits of the squares that begin with `found`."""
+    bits = _squares(X, i, j).view(np.int64) >> shift
+    digits = bits[(bits >> 16) == found] & 0xFFFF
+    total += np.bincount(digits, minlength=2**16)
+
+
 def _square_of_rank(X, rank):
     """The squared distance that has `rank` smaller ones."""
     found = 0
     for shift in (48, 32, 16, 0):
-        def visit(total, i, j):
-            bits = _squares(X, i, j).view(np.int64) >> shift
-            digits = bits[(bits >> 16) == found] & 0xFFFF
-            total += np.bincount(digits, minlength=2**16)
-
-        counts = reduce_tiles(visit, lambda: np.zeros(2**16, int), len(X))
+        counts = reduce_tiles(partial(_count, X, shift, found),
+                              partial(np.zeros, 2**16, int), len(X))
         ends = np.cumsum(counts)
         digit = int(np.searchsorted(ends, rank, side="right"))
         rank -= int(ends[digit] - counts[digit])

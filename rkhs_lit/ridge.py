@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/ridge.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: ffe5c44aab8761d0
+# Cells: 240566a1f5df5865
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -27,20 +27,14 @@ from rkhs_lit.representer import Shifted
 def ridge(kernel: Kernel, X, y, lam: float, *, offset: bool = False,
           ) -> RKHSFunction | Shifted | tuple:
     """Kernel ridge regression, the minimiser of Σ (y_i - f(x_i))² + λ ‖f‖²;
-    it has the weights (K + λI)⁻¹ y (:prf:ref:`thm-ridge-rkhs`).
+    it has the weights (K + λI)⁻¹ y (:prf:ref:`thm-ridge-rkhs`). For y with
+    m columns it is a tuple of m fits, and with ``offset=True`` a fit is a
+    sum f + b, where the number b is free (:prf:ref:`prop-ridge-offset`).
 
-    Parameters
-    ----------
-    kernel, X : Kernel, sequence of n points of any kind
-    y : (n,) array, or (n, m) array for a tuple of m fits
-    lam : float
-        The penalty λ > 0, not divided or multiplied by n: scikit-learn's
-        ``KernelRidge(alpha=lam)``. Beside the rounding errors of the Gram
-        matrix it is refused, or gives a `PrecisionWarning`
-        (:prf:ref:`prop-ridge-rounding`); `interpolate` is the limit 0.
-    offset : bool
-        Fit f + b with a number b that costs nothing, a `Shifted`
-        (:prf:ref:`prop-ridge-offset`).
+    The penalty λ > 0 is not divided or multiplied by n, as scikit-learn's
+    ``KernelRidge(alpha=lam)``. Beside the rounding errors of K it is
+    refused, or gives a `PrecisionWarning` (:prf:ref:`prop-ridge-rounding`);
+    `interpolate` is the limit 0. The points may be of any kind.
 
     >>> ridge(Gaussian(1.0), [1.0], [3.0], 0.5)([1.0])   # 3 k / (k + λ)
     array([2.])
@@ -385,14 +379,9 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
     """Choose one of the kernels and one of the penalties by cross-
     validation, and measure the fit on a test set (:prf:ref:`alg-ridge-cv`).
 
-    Parameters
-    ----------
-    kernels, X, y, lams : Kernel or list of them, others as in `ridge_path`
-    folds : int, or list of lists of indices
-        The number m of folds, drawn at random (as many as training
-        points: leave-one-out), or the folds, to keep points together.
-    test : int, or list of indices
-        How many points to hold out for the test, or which.
+    `folds` is the number m of folds, drawn at random (as many as training
+    points: leave-one-out), or a list of lists of indices, to keep points
+    together. `test` is how many points to hold out, or a list of them.
 
     >>> x = np.arange(20.0)
     >>> found = cross_validate([Gaussian(0.1), Gaussian(5.0)], x, x % 7,

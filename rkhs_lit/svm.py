@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/svm.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: a1f307829ab07d6a
+# Cells: 084c0bd8fbd34d34
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -25,24 +25,11 @@ def pair_steps(K, t, a, low, high, tol, steps):
     """Raise the dual by pairs of violating indices
     (:prf:ref:`thm-svm-pairs`).
 
-    At most `steps` steps from a with low <= a <= high, until no pair
-    violates by more than `tol`. An inner formula: it trusts its arrays.
+    Takes at most `steps` steps, until no pair violates by more than
+    `tol`. `K` is the Gram matrix, a are the coefficients α_i y_i and
+    `low`, `high` their bounds, t is y - Ka. Returns the new a and t. An
+    inner formula: it trusts its arrays.
 
-    Parameters
-    ----------
-    K : (n, n) array
-        Gram matrix.
-    t : (n,) array
-        The numbers y_i - f(x_i), that is y - Ka.
-    a, low, high : (n,) array
-        The coefficients α_i y_i and their bounds.
-
-    Returns
-    -------
-    a, t : (n,) array
-
-    Examples
-    --------
     >>> K, y = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, -1.0])
     >>> pair_steps(K, y, 0 * y, np.minimum(5 * y, 0),
     ...            np.maximum(5 * y, 0), 1e-9, 10)
@@ -68,54 +55,7 @@ def pair_steps(K, t, a, low, high, tol, steps):
     return a, t
 
 
-# %% [3] Working sets, and all free weights at once
-def _face(K, t, a, low, high, moving, mu):
-    """The best p for D(p) - μ‖p - a‖²/2 if only `moving` entries differ
-    from a, and those that would leave the box stop at its edge."""
-    p, S, edge = a.copy(), np.flatnonzero(moving), np.array([], int)
-    while len(S):
-        gone = (p - a)[edge]
-        A = K[np.ix_(S, S)]
-        A.flat[::len(S) + 1] += mu
-        right = [t[S] - K[np.ix_(S, edge)] @ gone, np.ones(len(S))]
-        try:
-            u, v = cho_solve(cho_factor(A, overwrite_a=True),
-                             np.transpose(right)).T
-        except LinAlgError:            # indefinite, up to rounding
-            return a
-        b = (u.sum() + gone.sum()) / v.sum()
-        p[S] = a[S] + u - b * v
-        out = (p[S] < low[S]) | (p[S] > high[S])
-        if not out.any():
-            return p
-        p = np.clip(p, low, high)
-        edge, S = np.append(edge, S[out]), S[~out]
-    return a
-
-
-def _climb(K, t, a, low, high, tol):
-    """The dual on few points: pairs first, then all free weights."""
-    a, t = pair_steps(K, t, a, low, high, max(tol, 1e-3), 2 * len(a))
-    for _ in range(40):
-        top, bottom = t[a < high].max(), t[a > low].min()
-        if top - bottom <= tol:
-            break
-        free = (a > low) & (a < high)
-        b = np.median(t[free]) if free.any() else (top + bottom) / 2
-        p = _face(K, t, a, low, high, free | ((a < high) & (t > b + tol))
-                  | ((a > low) & (t < b - tol)),
-                  (top - bottom) / (high - low).min() + 1e-13 * len(a))
-        e = p - a
-        Ke = K @ e
-        if e @ t <= 0:                 # no ascent: back to the pairs
-            a, t = pair_steps(K, t, a, low, high, tol, 2 * len(a))
-            continue
-        theta = min(1.0, (e @ t) / (e @ Ke))
-        a, t = p if theta == 1 else a + theta * e, t - theta * Ke
-    return a, t
-
-
-# %% [4] Weights, offset and certificate
+# %% [3] Weights, offset and certificate
 @dataclass(frozen=True, eq=False, repr=False)
 class SVM(check.Record):
     """A support vector machine f + b with its certificate
@@ -123,46 +63,22 @@ class SVM(check.Record):
 
     ``support``, ``on_margin`` and ``inside_margin`` are the indices of
     all, the margin and the non-margin support vectors, ``slack`` the
-    numbers ξ_i (:prf:ref:`thm-svm-types`).
-
-    Attributes
-    ----------
-    function : RKHSFunction
-        f = Σ α_i y_i k(x_i, ·), on the support vectors only.
-    b : float
-        The offset; 0 without offset.
-    b_interval : (float, float)
-        All optimal offsets (:prf:ref:`thm-svm-offset`).
-    alpha : (n,) array
-        The weights, from 0 to `C`, exactly 0 or `C` at the bounds.
-    C : float
-        The price of slack; ``np.inf`` for the hard margin.
-    margins : (n,) array
-        The numbers m_i = y_i (f(x_i) + b).
-    primal : float
-        P(f, b) = ‖f‖²/2 + C Σ (1 - m_i)₊.
-    dual : float
-        D(α) = Σ α_i - ‖f‖²/2.
-    gap : float
-        P - D (:prf:ref:`lem-svm-gap`). f differs from the best one by at
-        most √(gap k(x, x)) at x (:prf:ref:`cor-svm-error`).
-    nu : float or None
-        The parameter of `nu_svm` (:prf:ref:`thm-nu-c`).
-    rho : float or None
-        ``rho * f`` and ``rho * b`` solve the ν-SVM.
+    numbers ξ_i (:prf:ref:`thm-svm-types`). f differs from the best one by
+    at most √(gap k(x, x)) at x (:prf:ref:`cor-svm-error`).
     """
 
-    function: RKHSFunction
-    b: float
+    function: RKHSFunction    #: f = Σ α_i y_i k(x_i, ·) on the support
+    b: float                  #: the offset; 0 without offset
+    #: all optimal offsets (:prf:ref:`thm-svm-offset`)
     b_interval: tuple[float, float]
-    alpha: np.ndarray
-    C: float
-    margins: np.ndarray
-    primal: float
-    dual: float
-    gap: float
-    nu: float | None = None
-    rho: float | None = None
+    alpha: np.ndarray         #: n weights, exactly 0 or C at the bounds
+    C: float                  #: the price of slack, or np.inf
+    margins: np.ndarray       #: the numbers m_i = y_i (f(x_i) + b)
+    primal: float             #: P(f, b) = ‖f‖²/2 + C Σ (1 - m_i)₊
+    dual: float               #: D(α) = Σ α_i - ‖f‖²/2
+    gap: float                #: P - D (:prf:ref:`lem-svm-gap`)
+    nu: float | None = None   #: that of `nu_svm` (:prf:ref:`thm-nu-c`)
+    rho: float | None = None  #: rho * f and rho * b solve the ν-SVM
 
     def __post_init__(self):
         if not isinstance(self.function, RKHSFunction):
@@ -205,72 +121,7 @@ class SVM(check.Record):
                         np.maximum(0.0, 1 - self.margins))
 
 
-# %% [5] Weights, offset and certificate
-def _offset(s, alpha, f, c):
-    """The ends of the interval of optimal offsets."""
-    t, share = s.y * (1 - f), alpha / c
-    weights = share * (1 - share)
-    if not s.offset:
-        low = high = 0.0
-    elif weights.any():
-        low = high = weights @ t / weights.sum()
-    else:
-        low = t[np.where(s.y > 0, alpha < c, alpha > 0)].max()
-        high = t[np.where(s.y > 0, alpha > 0, alpha < c)].min()
-    return float(low), float(high)
-
-
-def _dual(s, q, A, b, lower, upper):
-    """Minimise u'Qu/2 - q Σ u_i for Au = b and bounds on u; or None."""
-    found = solve_qp(s.Q, np.full(s.Psi.n, -q), A or None,
-                     [b] * len(A) or None, lower, upper, factor=s.F)
-    return found.x if found.status == "optimal" else None
-
-
-def _groups(s):
-    return [s.y > 0, s.y < 0] if s.offset else [s.y != 0]
-
-
-def _hulls(s, h):
-    """Weights of the nearest points of two reduced hulls, or None."""
-    alone = [group.sum() * h <= 1 + 1e-12 for group in _groups(s)]
-    lower = sum(h * group for group, mean in zip(_groups(s), alone) if mean)
-    A = [1.0 * group for group, mean in zip(_groups(s), alone) if not mean]
-    return _dual(s, 0.0, A, 1.0, lower, h)
-
-
-# %% [6] Weights, offset and certificate
-def _hard(s, C):
-    """The hard margin, if its weights are at most C, or None."""
-    if (u := _hulls(s, np.inf)) is None:
-        return None
-    f = _values(s, u)
-    r = [f[group].min() for group in _groups(s)]
-    rho, b = (r[0] + r[-1]) / 2, (r[-1] - r[0]) / 2
-    if not rho > 1e-13:
-        return None
-    alpha, f, b = u / rho, f / rho, float(b / rho)
-    for _ in range(10):
-        if (short := 1 - np.min(f + s.y * b)) <= 0:
-            break
-        alpha, b = alpha * (1 + 2 * short), b * (1 + 2 * short)
-        f = _values(s, alpha)
-    return _machine(s, C, alpha, f, b, (b, b)) if (
-        short <= 0 and alpha.max() <= C * s.unit) else None
-
-
-def _soft(s, C):
-    """The C-SVM, by its dual as one programme."""
-    c, h = C * s.unit, 1 / min(group.sum() for group in _groups(s))
-    if s.offset and c * s.Psi.n < 1:
-        u = _hulls(s, h)
-        alpha = None if u is None else np.where(u == h, c, c / h * u)
-    else:
-        alpha = _dual(s, 1.0, [s.y] if s.offset else [], 0.0, 0.0, c)
-    return None if alpha is None else _placed(s, C, alpha)
-
-
-# %% [7] Weights, offset and certificate
+# %% [4] Weights, offset and certificate
 def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
     (:prf:ref:`thm-svm-dual`).
@@ -281,9 +132,7 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
 
     Parameters
     ----------
-    kernel : Kernel
-        Positive definite, on any kind of points.
-    X : sequence of n points
+    kernel, X : positive definite Kernel, sequence of n points of any kind
     y : (n,) array
         The labels -1 and +1. If only one of them occurs, the answer with
         offset is that label everywhere: f = 0, b = ±1.
@@ -294,8 +143,6 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     offset : bool
         Whether there is a b. Without, b = 0.
 
-    Examples
-    --------
     >>> machine = svm(Linear(), [-1.0, 1.0, 5.0], [-1, 1, 1], 10.0)
     >>> machine.support, machine.decision([3.0]).round(6)
     (array([0, 1]), array([3.]))
@@ -330,7 +177,7 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     return found
 
 
-# %% [8] Fine print
+# %% [5] Fine print
 # The map of the kernel k / unit, K its Gram matrix up to _MANY points; for
 # programmes Q = y_i y_j k(x_i, x_j) / unit, or a thin F with FF' = Q.
 _Signed = namedtuple("_Signed", "Phi Psi unit y offset K Q F")
@@ -366,7 +213,56 @@ def _values(s, u):
                   else s.K @ a)
 
 
-# %% [9] Fine print
+# %% [6] Fine print
+def _face(K, t, a, low, high, moving, mu):
+    """The best p for D(p) - μ‖p - a‖²/2 if only `moving` entries differ
+    from a, and those that would leave the box stop at its edge."""
+    p, S, edge = a.copy(), np.flatnonzero(moving), np.array([], int)
+    while len(S):
+        gone = (p - a)[edge]
+        A = K[np.ix_(S, S)]
+        A.flat[::len(S) + 1] += mu
+        if mu > 1e-4:                  # far away half the digits will do
+            A = A.astype(np.float32)
+        right = [t[S] - K[np.ix_(S, edge)] @ gone, np.ones(len(S))]
+        try:
+            u, v = cho_solve(cho_factor(A, overwrite_a=True),
+                             np.transpose(right)).T.astype(float)
+        except LinAlgError:            # indefinite, up to rounding
+            return a
+        b = (u.sum() + gone.sum()) / v.sum()
+        p[S] = a[S] + u - b * v
+        out = (p[S] < low[S]) | (p[S] > high[S])
+        if not out.any():
+            return p
+        p = np.clip(p, low, high)
+        edge, S = np.append(edge, S[out]), S[~out]
+    return a
+
+
+def _climb(K, t, a, low, high, tol):
+    """The dual on few points: pairs first, then all free weights."""
+    a, t = pair_steps(K, t, a, low, high, max(tol, 1e-3), 2 * len(a))
+    for _ in range(40):
+        top, bottom = t[a < high].max(), t[a > low].min()
+        if top - bottom <= tol:
+            break
+        free = (a > low) & (a < high)
+        b = np.median(t[free]) if free.any() else (top + bottom) / 2
+        p = _face(K, t, a, low, high, free | ((a < high) & (t > b + tol))
+                  | ((a > low) & (t < b - tol)),
+                  (top - bottom) / (high - low).min() + 1e-13 * len(a))
+        e = p - a
+        Ke = K @ e
+        if e @ t <= 0:                 # no ascent: back to the pairs
+            a, t = pair_steps(K, t, a, low, high, tol, 2 * len(a))
+            continue
+        theta = min(1.0, (e @ t) / (e @ Ke))
+        a, t = p if theta == 1 else a + theta * e, t - theta * Ke
+    return a, t
+
+
+# %% [7] Fine print
 def _working_sets(s, C):
     """The C-SVM, by its dual on at most _MANY points at a time; or None
     for a tiny C."""
@@ -401,7 +297,41 @@ def _working_sets(s, C):
     return _placed(s, C, np.abs(a[:n]))
 
 
-# %% [10] Fine print
+# %% [8] Fine print
+def _offset(s, alpha, f, c):
+    """The ends of the interval of optimal offsets."""
+    t, share = s.y * (1 - f), alpha / c
+    weights = share * (1 - share)
+    if not s.offset:
+        low = high = 0.0
+    elif weights.any():
+        low = high = weights @ t / weights.sum()
+    else:
+        low = t[np.where(s.y > 0, alpha < c, alpha > 0)].max()
+        high = t[np.where(s.y > 0, alpha > 0, alpha < c)].min()
+    return float(low), float(high)
+
+
+def _dual(s, q, A, b, lower, upper):
+    """Minimise u'Qu/2 - q Σ u_i for Au = b and bounds on u; or None."""
+    found = solve_qp(s.Q, np.full(s.Psi.n, -q), A or None,
+                     [b] * len(A) or None, lower, upper, factor=s.F)
+    return found.x if found.status == "optimal" else None
+
+
+def _groups(s):
+    return [s.y > 0, s.y < 0] if s.offset else [s.y != 0]
+
+
+def _hulls(s, h):
+    """Weights of the nearest points of two reduced hulls, or None."""
+    alone = [group.sum() * h <= 1 + 1e-12 for group in _groups(s)]
+    lower = sum(h * group for group, mean in zip(_groups(s), alone) if mean)
+    A = [1.0 * group for group, mean in zip(_groups(s), alone) if not mean]
+    return _dual(s, 0.0, A, 1.0, lower, h)
+
+
+# %% [9] Fine print
 def _forms(s):
     """The programme with a thin factor F, if there is one, and with Q."""
     n, y = s.Psi.n, s.y
@@ -417,7 +347,37 @@ def _forms(s):
     yield s._replace(Q=Q)
 
 
-# %% [11] Fine print
+def _hard(s, C):
+    """The hard margin, if its weights are at most C, or None."""
+    if (u := _hulls(s, np.inf)) is None:
+        return None
+    f = _values(s, u)
+    r = [f[group].min() for group in _groups(s)]
+    rho, b = (r[0] + r[-1]) / 2, (r[-1] - r[0]) / 2
+    if not rho > 1e-13:
+        return None
+    alpha, f, b = u / rho, f / rho, float(b / rho)
+    for _ in range(10):
+        if (short := 1 - np.min(f + s.y * b)) <= 0:
+            break
+        alpha, b = alpha * (1 + 2 * short), b * (1 + 2 * short)
+        f = _values(s, alpha)
+    return _machine(s, C, alpha, f, b, (b, b)) if (
+        short <= 0 and alpha.max() <= C * s.unit) else None
+
+
+def _soft(s, C):
+    """The C-SVM, by its dual as one programme."""
+    c, h = C * s.unit, 1 / min(group.sum() for group in _groups(s))
+    if s.offset and c * s.Psi.n < 1:
+        u = _hulls(s, h)
+        alpha = None if u is None else np.where(u == h, c, c / h * u)
+    else:
+        alpha = _dual(s, 1.0, [s.y] if s.offset else [], 0.0, 0.0, c)
+    return None if alpha is None else _placed(s, C, alpha)
+
+
+# %% [10] Fine print
 def _placed(s, C, alpha):
     """The machine with these weights and the middle optimal offset."""
     f = _values(s, alpha)
@@ -452,7 +412,7 @@ def _certified(machines):
     return best if best and best.gap <= 1e-6 * best.primal else None
 
 
-# %% [12] The ν-SVM: a parameter with a meaning
+# %% [11] The ν-SVM: a parameter with a meaning
 def _level(g, u, h):
     """The r with g <= r where u > 0, and g >= r where u < h."""
     u = np.where(np.abs(u - h) <= 1e-9 * h, h, np.where(u < 1e-9 * h, 0, u))
@@ -492,19 +452,12 @@ def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
     If several ρ are optimal, as for the largest ν, it takes the middle
     one, or the smallest if there is no largest.
 
-    Parameters
-    ----------
-    kernel, X, y, offset
-        As in `svm`.
-    nu : float
-        At least this fraction of the points are support vectors, at most
-        this fraction have y_i (f(x_i) + b) < 1
-        (:prf:ref:`thm-nu-fractions`). Positive, and with offset at most
-        2 min(n₊, n₋)/n, without offset at most 1. A ValueError if it is
-        so small that f = 0 (:prf:ref:`prop-nu-small`).
+    At least the fraction `nu` of the points are support vectors, at most
+    that fraction have y_i (f(x_i) + b) < 1 (:prf:ref:`thm-nu-fractions`).
+    With offset it is at most 2 min(n₊, n₋)/n, without at most 1. A
+    ValueError if f = 0 (:prf:ref:`prop-nu-small`). Other arguments as in
+    `svm`.
 
-    Examples
-    --------
     >>> machine = nu_svm(Gaussian(1.0), [0.0, 1.0, 2.0, 3.0],
     ...                  [-1, -1, 1, 1], 0.5)
     >>> len(machine.support), machine.predict([-1.0, 4.0])

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/tiles.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: bdd56cf686efb933
+# Cells: bd48d3e0bf44882f
 
 # %% [1] Work in pieces: sums over tiles, in parallel
 import io
@@ -213,11 +213,11 @@ def _bar(progress, items):
 
 
 # %% [9] A sum of runs, in their order
-def reduce_runs(work: Callable, items: Iterable):
+def reduce_runs(work: Callable, items: Iterable, *, threads: bool = False):
     """The sum work(a) + work(b) + ... over the items, in their order; lists
-    add up to one list. Outside of a block `parallel` it is a plain loop
-    (:prf:ref:`prop-one-order`)."""
-    here = _here.get()
+    add up to one list. Outside of a block `parallel` it is a plain loop,
+    or with `threads` as in ``parallel()`` (:prf:ref:`prop-one-order`)."""
+    here = _here.get() or (parallel() if threads else None)
     if here is None:
         return reduce(iadd, map(work, items))
     queue, running, ready, done, total = enumerate(items), {}, {}, 0, None
@@ -295,6 +295,6 @@ def reduce_tiles(visit: Callable, start: Callable | None, n: int,
     work, here = partial(_run, visit, begin, n, m), _here.get()
     if runs == 1:
         return work((0, tiles))
-    with nullcontext() if here and start else parallel(
-            progress=bool(here and here.progress)):
-        return reduce_runs(work, [*zip(ends, ends[1:])])
+    with nullcontext() if start or not here else parallel(
+            progress=here.progress):
+        return reduce_runs(work, [*zip(ends, ends[1:])], threads=True)

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/unmixing.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 9cfbc86948681423
+# Cells: 452bd5f374b2ad21
 
 # %% [1] Features and sources: HSIC put to use
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class FeatureSelection(check.Record):
     features: tuple[int, ...]
     path: tuple[int, ...]
     values: tuple[float, ...]
-    names: tuple | None = None
+    names: tuple = ()
 
 
 def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
@@ -65,7 +65,7 @@ def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
     length. Backward removes columns from all, and finds those that matter
     together only; forward adds columns to none.
     """
-    names, X = getattr(X, "columns", None), as_points(X)
+    names, X = [*getattr(X, "columns", ())], as_points(X)
     d, m = X.shape[1], check.whole(n_features, "n_features", 1)
     if m > d:
         raise ValueError(f"n_features must be at most {d}, the number of "
@@ -82,9 +82,8 @@ def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
         path.append(steps[best])
         values.append(scores[best])
     features = tuple(sorted(chosen))
-    return FeatureSelection(features, tuple(path), tuple(values), None if
-                            names is None else tuple(names[a]
-                                                     for a in features))
+    return FeatureSelection(features, tuple(path), tuple(values),
+                            tuple(names[a] for a in features if names))
 
 
 # %% [4] Unmixing

@@ -252,6 +252,8 @@ GOOD = {
         high=np.array([1.0, 0.0]), tol=1e-9, steps=5,
     ),
     "svm": dict(kernel=k, X=X, y=LABELS, C=1.0),
+    # svm_choice
+    "svm_cross_validate": dict(kernels=[k, l], X=X, y=LABELS, Cs=GRID, folds=2, test=2, rng=0),
     # mean_embedding
     "GaussianEmbedding": dict(kernel=k, mean=np.zeros(2), covariance=np.eye(2)),
     "GaussianEmbedding.__call__": dict(T=T),
@@ -373,6 +375,7 @@ MADE_BY = {
     "QPSolution": "solve_qp",
     "RidgePath": "ridge_path",
     "SVM": "svm",
+    "SVMCrossValidation": "svm_cross_validate",
     "Standardisation": "standardise",
     "Unmixing": "hsic_unmix",
 }

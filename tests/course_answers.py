@@ -165,6 +165,16 @@ def svm(kernel, X, y, C, *, offset=True):
     return SimpleNamespace(decision=lambda T: f(T) + b)
 
 
+def svm_cross_validate(kernels, X, y, Cs, *, folds=5, test=0, rng=None, offset=True):
+    errors = np.zeros((len(kernels), len(Cs)))
+    for q, j in np.ndindex(errors.shape):
+        for F in folds:
+            keep = np.delete(np.arange(len(y)), F)
+            f = svm(kernels[q], X[keep], y[keep], Cs[j]).decision(X[F])
+            errors[q, j] += np.sum(np.sign(f) != y[F]) / len(y)
+    return SimpleNamespace(errors=errors)
+
+
 def mean_embedding(kernel, X, weights=None):
     n = len(X)
     return RKHSFunction(kernel, X, np.ones(n) / n if weights is None else weights)
@@ -203,7 +213,8 @@ def hs_inner(A, B):
 def coco(k, l, X, Y, *, tol=None, max_rank=None):
     n = len(X)
     H = np.eye(n) - 1 / n
-    F, G = H @ np.linalg.cholesky(k(X)), H @ np.linalg.cholesky(l(Y))
+    (r, A), (s, B) = (np.linalg.eigh(H @ K @ H) for K in (k(X), l(Y)))
+    F, G = A * np.sqrt(np.maximum(r, 0)), B * np.sqrt(np.maximum(s, 0))
     U, s, Vt = np.linalg.svd(F.T @ G / n)
     f = RKHSFunction(k, X, G @ Vt[0] / (n * s[0]))
     return SimpleNamespace(value=s[0], f=f,

@@ -680,6 +680,24 @@ def test_result_does_not_change_with_the_data():
         assert (c.f([0.0]), c.g([0.0])) == before
 
 
+@pytest.mark.parametrize("points", ["numbers", "words"])
+def test_stored_gram_matrices_and_tiles_give_the_same_witnesses(points, monkeypatch):
+    """prop-lanczos: each product reads a stored matrix, or computes its entries again."""
+    rng = np.random.default_rng(3)
+    u = rng.integers(0, 9, size=400) + 0.1 * rng.normal(size=400)
+    x, k = (u, Gaussian(1.0)) if points == "numbers" else ([f"{v:.0f}" for v in u], Delta())
+    y, found = u**2 / 9 + rng.normal(size=400), []
+    for stored in (400, 399):
+        monkeypatch.setattr(module, "STORED", stored)
+        found.append(coco(k, Linear() + Gaussian(2.0), x, 1e6 + y))
+    a, b = found
+    # The iterations stop at a residual of 1e-13.
+    assert np.isclose(a.value, b.value, rtol=1e-12)
+    assert np.allclose(a.f.weights, b.f.weights, rtol=0, atol=1e-8 * np.abs(b.f.weights).max())
+    assert np.allclose(a.g.weights, b.g.weights, rtol=0, atol=1e-8 * np.abs(b.g.weights).max())
+    assert a.f.kernel == k and len(a.f.points) == 400
+
+
 def test_lanczos_refuses_kernels_that_are_not_positive_definite(
         monkeypatch):
     """prop-lanczos: a squared norm is not negative."""

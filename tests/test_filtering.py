@@ -1088,8 +1088,10 @@ def test_embeddings_of_another_space_are_refused():
 def test_validation_needs_pairs_of_kernels_and_points_to_train_on():
     """def-filter-validation: h < n."""
     good = dict(kernels=[(K, L)], states=X, observations=Y, lams=[LAM], epsilons=[EPS], held_out=3)
+    assert validate_filter(**(good | dict(held_out=10))).errors.shape == (1, 1, 1)     # two are left
     for match, change in (("kernels", dict(kernels=[K, L])), ("kernels", dict(kernels=[(K,)])),
                           ("kernels", dict(kernels=K)), ("observations", dict(observations=Y[:-1])),
+                          ("observations", dict(states=X[:-1])),
                           ("held_out", dict(held_out=11)), ("held_out", dict(held_out=0))):
         with pytest.raises(ValueError, match=match):
             validate_filter(**(good | change))

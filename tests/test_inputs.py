@@ -211,7 +211,7 @@ KINDS = {
     "frequencies",
     "places": "T ys squared_distances.Y project.X FourierFeatures.__call__.X "
     "NystromFeatures.__call__.X rff_variance.Y regularised_risk.X mmd2_biased.Y "
-    "mmd2_unbiased.Y mmd_test.Y witness.Y RKHSOperator.values.S",
+    "mmd2_unbiased.Y mmd_test.Y witness.Y RKHSOperator.values.S conjugate.slopes",
     "things": "as_sequence.X Pairs.first Pairs.second",
     "point": "x start mean KernelBayesFilter.step.y KernelBayesFilter.update.y",
     "vector": "y z a b w phi weights values signal phases diagonal prior_weights q "
@@ -219,7 +219,7 @@ KINDS = {
     "columns": "W U V S G modes.start real_array.values gram_solve.values riesz_representer.values "
     "solve_qp.A solve_qp.C solve_qp.factor RKHSOperator.weights hsic_unmix.start",
     "computed": "finite.values",
-    "labels": "minimize_risk:hinge.y nu_svm.y svm.y",
+    "labels": "minimize_risk:hinge.y nu_svm.y svm.y svm_cross_validate.y",
     "classes": "balanced_labels.y",
     "gram": "K L Kx Ky Kz gram covariance P",
     "matrices": "derivatives",
@@ -244,7 +244,7 @@ KINDS = {
     "fourier_coefficients.f integral_operator.f ConditionalEmbedding.expectation.g "
     "KernelPosterior.expectation.g values_at.g Filtered.expectation.g Taylor:series.coefficients "
     "FourierKernel:series.coefficients",
-    "grid": "lams epsilons positives.values",
+    "grid": "lams epsilons Cs positives.values",
     "masses": "eigenvalues Taylor.coefficients FourierKernel.coefficients",
     "bounds": "lower upper solve_qp.b solve_qp.c",
     "folds": "folds",
@@ -256,7 +256,7 @@ KINDS = {
     "ridge_factor.kernel ridge_spectrum.kernel kernel_sum_rule.eps kernel_chain_rule.eps "
     "posterior_weights.G posterior_weights.w posterior_weights.phi unit_mass.w "
     "pair_steps.K pair_steps.t pair_steps.a pair_steps.tol pair_steps.steps "
-    "reduce_runs.work reduce_runs.items",
+    "reduce_runs.work reduce_runs.items reduce_runs.threads",
 }
 KIND = {word: kind for kind, words in KINDS.items() for word in words.split()}
 # Kernels that leave it to a function, or to equality, what a point is.
@@ -289,8 +289,10 @@ ALLOWED = {
     "ridge:offset.y table": "two outputs, two functions",
     "split_statistics.K lopsided": "a quadratic form sees the symmetric part only",
     "svm.C inf": "the hard margin",
+    "conjugate.values inf": "never",
     "regularised_risk.lam large": "the risk overflows: the error names f",
     "svm.y one_class": "every large offset is optimal",
+    "svm_cross_validate.y one_class": "every large offset is optimal",
     "GaussianEmbedding.covariance scalar": "multiplies the identity",
     "ridge_factor.K lopsided": "the lower half is read",
     "ridge_spectrum.K lopsided": "the lower half is read",

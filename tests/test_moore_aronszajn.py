@@ -990,6 +990,16 @@ def test_a_label_is_the_place_of_the_first_equal_point(points, places):
     assert Features(kernel, points).labels().tolist() == places
 
 
+def test_rows_and_columns_of_a_gram_matrix():
+    """def-synthesis: parts of Φ*Φ and of Φ*Ψ."""
+    rng = np.random.default_rng(2)
+    Phi, Psi = (Features(Laplace(1.0), rng.normal(size=(n, 2))) for n in (5, 4))
+    for other in (None, Phi, Psi):
+        K = Phi.gram(other)
+        for rows, columns in ((slice(2), slice(1, 4)), (slice(1, 3), slice(1, 3))):
+            assert np.array_equal(Phi.gram(other, rows, columns), K[rows, columns])
+
+
 def test_names_of_columns_may_be_any_sequence():
     """def-points: an index of names, whose truth value is an error in pandas."""
     class Frame(list):

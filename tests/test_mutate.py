@@ -20,7 +20,7 @@ def f(x: "a" | 1, y=2) -> 1 + 1:
 
 
 def test_annotations_decorators_and_messages_are_spared():
-    """def-numbers: x - y is broken, the words about it are not."""
+    """x - y is broken, the words about it are not."""
     lines, spared = SOURCE.splitlines(), mutate.spared(SOURCE)
 
     def is_spared(text):
@@ -33,7 +33,7 @@ def test_annotations_decorators_and_messages_are_spared():
 
 
 def test_every_place_is_drawn_once_before_any_is_drawn_again():
-    """def-rng: a seed gives one order, another seed another."""
+    """A seed gives one order, another seed another."""
     faults = [mutate.Fault("m", line, (line, 0), f"core/{i}", i)
               for line in range(20) for i in range(3)]
     order = mutate.drawn(faults, 0)
@@ -44,7 +44,7 @@ def test_every_place_is_drawn_once_before_any_is_drawn_again():
 
 
 def test_a_module_can_be_replaced_in_memory(monkeypatch):
-    """def-numbers: the broken module is imported, and the file stays as it is."""
+    """The broken module is imported, and the file stays as it is."""
     path = ROOT / "rkhs_lit" / "conventions.py"
     text = path.read_text("utf-8")
     broken = text.replace("low <= x <= high", "low <= x < high")
@@ -60,7 +60,7 @@ def test_a_module_can_be_replaced_in_memory(monkeypatch):
 
 
 def test_harmless_faults_have_a_reason_and_a_line():
-    """def-precision: the list of what no test can notice does not go stale."""
+    """The list of what no test can notice does not go stale."""
     with open(mutate.EQUIVALENT, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert mutate.equivalents() and len(mutate.equivalents()) == len(rows)

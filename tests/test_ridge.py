@@ -29,6 +29,7 @@ from rkhs_lit import (
     RKHSFunction,
     Shifted,
     Sigmoid,
+    Standardisation,
     TensorProduct,
     cross_validate,
     degrees_of_freedom,
@@ -791,7 +792,7 @@ def test_standardisation_remembers_the_names_of_columns():
 
     age, weight = np.array([[3.0, 9.0, 6.0], [20.0, 50.0, 35.0]])
     s = standardise(Frame(age=age, weight=weight))
-    assert s.columns == ("age", "weight")
+    assert isinstance(s, Standardisation) and s.columns == ("age", "weight")
     assert np.allclose(s(Frame(age=age, weight=weight)), s(np.column_stack([age, weight])))
     with pytest.raises(ValueError, match="same columns in the same order"):
         s(Frame(weight=weight, age=age))

@@ -804,31 +804,6 @@ def test_a_nu_machine_without_margin_support_vectors():
     assert machine.gap < 1e-15
 
 
-# -- Wide kernels -----------------------------------------------------------------
-
-
-def test_a_wide_gaussian_with_growing_C_is_linear():
-    """thm-svm-wide: the error falls like σ⁻²."""
-    X, y = sample(40, noise=2.0)
-    T = np.random.default_rng(3).normal(size=(20, 2))
-    linear = svm(Linear(), X, y, 0.4)
-    assert len(linear.on_margin) > 0
-    errors = [np.abs(svm(Gaussian(s), X, y, 0.4 * s**2).decision(T) - linear.decision(T)).max()
-              for s in (20.0, 40.0, 80.0)]
-    assert errors[-1] < 0.02
-    assert 3 < errors[0] / errors[1] < 5 and 3 < errors[1] / errors[2] < 5
-
-
-def test_a_wide_gaussian_with_fixed_C_is_the_majority():
-    """thm-svm-wide, second part: the value tends to the label of the larger class."""
-    X, y = sample(40, noise=0.5)
-    s = 1 if np.sum(y == 1) > 20 else -1
-    T = np.random.default_rng(3).normal(size=(20, 2))
-    errors = [np.abs(svm(Gaussian(width), X, y, 0.4).decision(T) - s).max()
-              for width in (10.0, 100.0, 1000.0)]
-    assert errors[-1] < 1e-3 and errors[0] > 10 * errors[1] > 100 * errors[2]
-
-
 # -- The method at work ------------------------------------------------------------
 
 

@@ -302,6 +302,6 @@ def test_a_selection_carries_the_names_of_the_columns():
     plain, named = (select_features(Gaussian(2.0), Delta(), Z, y, 2)
                     for Z in (X, Frame(X, names)))
     assert named.features == plain.features == (1, 2)
-    assert named.names == ("one", "other") and plain.names is None
+    assert named.names == ("one", "other") and plain.names == ()
     assert (named.path, named.values) == (plain.path, plain.values)
     assert pickle.loads(pickle.dumps(named)) == named != plain
