@@ -570,6 +570,16 @@ def test_moved_features_keep_their_differences(kernel):
         assert np.allclose(far, moved(Phi)[0].gram(), atol=1e-8)
 
 
+def test_a_value_below_the_rounding_of_its_terms_is_in_doubt():
+    """def-precision: below 4ε times the sum 1 + 1 + 2 of the averages, here two points."""
+    for steps, in_doubt_of in ((6, True), (10, False)):      # MMD² = 2 · steps · ε
+        k = FunctionKernel(lambda s, t, near=1 + steps * EPS: near if s == t else 1.0)
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            assert mmd2_biased(k, [0.0], [1.0]) == 2 * steps * EPS
+        assert any(w.category is PrecisionWarning for w in heard) == in_doubt_of
+
+
 def test_the_linear_statistics_of_far_points_in_fractions():
     """prop-mmd-two-features: the squared difference of the means, of points near 1e8."""
     x, y = 1e8 + np.array([0.25, 1.5, 3.0]), 1e8 + np.array([2.0, 0.5])
