@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/coco.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 85bd8f7c78e49d87
+# Cells: c7359280ca49bcb5
 
 # %% [1] COCO: the two functions that covary most
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.mean_embedding import moved, squared_norm
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
-from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.pca import centre
 from rkhs_lit.tiles import reduce_runs
+from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 
 
 # %% [2] Each witness carries the other

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/hsic.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 49eb363718f281d2
+# Cells: 92b8453e82d08f55
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -22,10 +22,10 @@ from rkhs_lit.cross_covariance import is_constant
 from rkhs_lit.kernels import TILE, Gaussian, Kernel, reduce_tiles
 from rkhs_lit.low_rank import NystromFeatures, pivoted_cholesky
 from rkhs_lit.mean_embedding import moved, squared_norm
-from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 from rkhs_lit.moore_aronszajn import Features, paired
 from rkhs_lit.pca import centre
 from rkhs_lit.tiles import reduce_runs
+from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 
 
 # %% [2] The biased estimate
@@ -138,7 +138,7 @@ class GammaTest(check.Record):
     """What a test with the gamma approximation has found: a statistic,
     large against the hypothesis, and its mean and standard deviation under
     it. The p-value is the tail of the gamma distribution with these two
-    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding errors vary."""
+    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding varies."""
 
     statistic: float
     pvalue: float

@@ -4,7 +4,7 @@ The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 8372c79e1cc93f03
+# Cells: c8e7e5716bd67b80
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -242,8 +242,8 @@ class Features(check.Record):
         if d and e and d != e:
             raise ValueError(f"{self.name} must have points in dimension "
                              f"{e[0]} like {Psi.name}, got {d[0]}")
-        X, half = self.seen[rows], Psi is self and rows == columns
-        Y = X if half else Psi.seen[columns]      # of the work
+        X, same = self.seen[rows], Psi is self and rows == columns
+        Y = X if same else Psi.seen[columns]      # half the work if same
         if len(X) * len(Y) > TILE**2:
             return self.kernel._matrix(X, Y, self.kernel_name)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -722,9 +722,9 @@ def test_kernels_and_points_are_checked(call):
             call(K1, K1, X4, bad)
     with pytest.raises(ValueError, match="^Y must have as many points as X"):
         call(K1, K1, X4, X4[:3])
-    with pytest.raises(ValueError, match="^k gave a value that is not finite"):
+    with pytest.raises(ValueError, match="^k .*finite"):
         call(Linear(), K1, 1e200 * X4, X4)
-    with pytest.raises(ValueError, match="^l gave a value that is not finite"):
+    with pytest.raises(ValueError, match="^l .*finite"):
         call(K1, Linear(), X4, 1e200 * X4)
     with pytest.raises(ValueError, match="document"):
         call(K1, FeatureKernel(words), X4, [1, 2, 3, 4])

@@ -27,7 +27,9 @@ def labels():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
     found, number = {}, 0
     for part in toc["parts"]:
-        for entry in part["chapters"]:
+        pages = [page for entry in part["chapters"]
+                 for page in (entry, *entry.get("sections", ()))]
+        for entry in pages:
             path = ROOT / f"{entry['file']}.ipynb"
             number += "numbered" in part
             if not path.exists():

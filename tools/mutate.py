@@ -216,12 +216,15 @@ def run(module, chosen, source, jobs, known, on_survivor):
                 break
         if not running:
             times.unlink()
+            print(flush=True)
             return tried, killed
         child, status, _ = os.wait4(-1, 0)
         fault, (was, now) = running.pop(child)
         tried, killed = tried + 1, killed + (status != 0)
         if status == 0:
             on_survivor(fault, was, now)
+        else:
+            print(".", end="", flush=True)
 
 
 def equivalents():
@@ -260,7 +263,7 @@ def main(arguments=None):
 
         def show(fault, was, now):
             survivors.append((module, fault.line, was, now))
-            print(f"  rkhs_lit/{module}.py:{fault.line}\n    - {was}\n    + {now}",
+            print(f"\n  rkhs_lit/{module}.py:{fault.line}\n    - {was}\n    + {now}",
                   flush=True)
 
         table.append((module, len(found), *run(module, chosen, source, options.jobs,
