@@ -4,14 +4,14 @@ The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
 """
 # Generated. Edit the chapter, then `make tangle`; or edit inside the cells
 # below, then `make untangle`. `make test` fails while the two differ.
-# Cells: 7d5b3042e903b6e4
+# Cells: b1a248957c31c719
 
 # %% [1] Cross-covariance: one operator for all covariances
+import functools
 import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -281,8 +281,8 @@ def _trace(A, B):
     if not (isinstance(V, LowRank) and isinstance(W, LowRank)):
         return np.sum(_dot(A.Phi, W, B.Phi) * _dot(B.Psi, V.T, A.Psi).T)
     KU, LV = _dot(A.Phi, W.U, B.Phi), _dot(B.Psi, V.V, A.Psi)
-    return reduce_tiles(partial(_visit, A, B, KU, LV),
-                        partial(np.zeros, ()), A.Phi.n, B.Psi.n)
+    return reduce_tiles(functools.partial(_visit, A, B, KU, LV),
+                        functools.partial(np.zeros, ()), A.Phi.n, B.Psi.n)
 
 
 def _visit(A, B, KU, LV, total, i, j):
