@@ -1,9 +1,6 @@
-"""Bayes' rule: change the prior, keep the sample
-
-The exported cells of the chapter ``book/bayes_rule.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Bayes' rule: change the prior, keep the sample"""
+# The exported cells of book/bayes_rule.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 34a86f98a5087c70
 
 # %% [1] Bayes' rule: change the prior, keep the sample
@@ -23,7 +20,6 @@ from rkhs_lit.mean_embedding import GaussianEmbedding
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
 from rkhs_lit.ridge import ridge_factor, ridge_spectrum, split_folds
-
 
 # %% [2] One complex solve of small size
 METHODS = "squared", "clipped"
@@ -51,7 +47,6 @@ def posterior_weights(G, w, phi, eps: float,
         # BLAS would get in each other's way.
         R = np.linalg.solve(S + shift * np.eye(len(S)), phi)
         return check.finite(LG @ R.real, "eps")
-
 
 # %% [3] Coordinates in the place of features
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +91,6 @@ class Coordinates(check.Record):
         else:
             values = values_at(as_function(f, name, k), self._U, name)
         return solve_triangular(self._R, values, lower=True)
-
 
 # %% [4] Coordinates in the place of features
 def kernel_sum_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
@@ -145,7 +139,6 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
     prior. Arguments and weights are those of `kernel_sum_rule`."""
     mu = kernel_sum_rule(k, l, X, Y, prior, lam, tol=tol)
     return RKHSOperator(k, mu.features, l, Y, mu.weights)
-
 
 # %% [5] Coordinates in the place of features
 @dataclass(frozen=True, eq=False, repr=False)
@@ -231,7 +224,6 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
     """
     w = kernel_sum_rule(k, l, X, Y, prior, lam, tol=tol).weights
     return KernelPosterior(k, l, X, Y, w, eps, method, tol)
-
 
 # %% [6] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,9 +1,6 @@
-"""Bochner: kernels as averages of waves
-
-The exported cells of the chapter ``book/bochner.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Bochner: kernels as averages of waves"""
+# The exported cells of book/bochner.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 02ab3fd187c4e48a
 
 # %% [1] Bochner: kernels as averages of waves
@@ -19,7 +16,6 @@ from rkhs_lit.conventions import as_points
 from rkhs_lit.kernels import Gaussian, Laplace, Sinc, squared_distances
 from rkhs_lit.rules import (Kernel, Power, Product, Scaled, Sum, as_kernel,
                             checked)
-
 
 # %% [2] Mixtures of Gaussians
 def _matern(nu, z):
@@ -72,7 +68,6 @@ class Matern(Kernel):
     def _diag(self, X):
         return np.ones(len(X))
 
-
 # %% [3] Rules for spectral measures
 def spectral_density(kernel: Kernel, omega) -> np.ndarray:
     """The density of the spectral measure (:prf:ref:`thm-bochner`) at the
@@ -112,7 +107,6 @@ def spectral_density(kernel: Kernel, omega) -> np.ndarray:
             raise ValueError("kernel must have a spectral density that is "
                              f"known here, got {kernel!r}")
         return check.finite(p, "kernel")
-
 
 # %% [4] Rules for spectral measures
 def _mass(kernel, dim):

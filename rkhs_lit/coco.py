@@ -1,9 +1,6 @@
-"""COCO: the two functions that covary most
-
-The exported cells of the chapter ``book/coco.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""COCO: the two functions that covary most"""
+# The exported cells of book/coco.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: c7359280ca49bcb5
 
 # %% [1] COCO: the two functions that covary most
@@ -25,7 +22,6 @@ from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
 from rkhs_lit.pca import centre
 from rkhs_lit.tiles import reduce_runs
 from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
-
 
 # %% [2] Each witness carries the other
 @dataclass(frozen=True, eq=False)
@@ -65,7 +61,6 @@ def _from_range(Phi, Psi):
     f, g = Phi @ (G @ v / (n * gamma * r)), Psi @ (F @ u / (n * gamma * s))
     return ConstrainedCovariance(gamma * r * s, f, g)
 
-
 # %% [3] Fine print
 def _near(Phi):
     """√c, and the map for k / c with moved features."""
@@ -89,7 +84,6 @@ def _some_unit(Phi):
     """A function of norm one, or zero if the kernel is zero on X."""
     d = Phi.diag()
     return Phi[[d.argmax()]] @ [d.max() ** -0.5 if d.any() else 0.0]
-
 
 # %% [4] Fine print
 DENSE, STORED = 300, 5000
@@ -134,7 +128,6 @@ def _by_lanczos(Phi, Psi):
     f, g = Phi @ (f.weights / (f_norm * r)), Psi @ (w / (g_norm * s))
     return ConstrainedCovariance(g_norm / f_norm * r * s, f, g)
 
-
 # %% [5] Fine print
 class _Anchored(Kernel):
     """The kernel with the features k(x, ·) - k(a, ·)."""
@@ -172,7 +165,6 @@ def _pivot_factor(Phi, tol, max_rank):
 
     return r, centred, function
 
-
 # %% [6] COCO as a function
 def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
          max_rank: int | None = None) -> ConstrainedCovariance:
@@ -204,7 +196,6 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
     else:
         found = (_from_range if Phi.n <= DENSE else _by_lanczos)(Phi, Psi)
     return found or ConstrainedCovariance(0.0, *map(_some_unit, (Phi, Psi)))
-
 
 # %% [7] A permutation test
 def _norm(F, G, order):

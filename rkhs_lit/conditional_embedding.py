@@ -1,9 +1,6 @@
-"""Conditional embeddings: a distribution for every x
-
-The exported cells of the chapter ``book/conditional_embedding.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Conditional embeddings: a distribution for every x"""
+# The exported cells of book/conditional_embedding.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: ab8b568a70465cd2
 
 # %% [1] Conditional embeddings: a distribution for every x
@@ -22,7 +19,6 @@ from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
 from rkhs_lit.ridge import ridge_factor, ridge_spectrum
-
 
 # %% [2] Fine print
 def one_point(kernel: Kernel, x, name: str = "x",
@@ -53,7 +49,6 @@ def values_at(g, Psi: Features, name: str = "g") -> np.ndarray:
         raise ValueError(f"{name} must have a row for each of {Psi.n} "
                          f"points, got shape {np.shape(values)}")
     return table[:, 0] if np.ndim(values) == 1 else table
-
 
 # %% [3] One factor for all questions
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +124,6 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
     array([0.5 , 0.25])
     """
     return ConditionalEmbedding(k, l, X, Y, lam)
-
 
 # %% [4] Choosing lambda
 def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,

@@ -1,9 +1,6 @@
-"""Conditional independence: what remains when Z is known
-
-The exported cells of the chapter ``book/conditional_independence.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Conditional independence: what remains when Z is known"""
+# The exported cells of book/conditional_independence.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 73aef27f78667502
 
 # %% [1] Conditional independence: what remains when Z is known
@@ -25,7 +22,6 @@ from rkhs_lit.mean_embedding import moved, squared_norm
 from rkhs_lit.moore_aronszajn import Features
 from rkhs_lit.pca import centre
 from rkhs_lit.ridge import ridge_factor
-
 
 # %% [2] The conditional covariance operator
 def conditional_covariance(kx: Kernel, ky: Kernel, kz: Kernel, X, Y, Z,
@@ -62,7 +58,6 @@ def _triples(kx, ky, kz, X, Y, Z, at_least=1):
             raise ValueError(f"{F.name} must have as many points as X, and "
                              f"at least {at_least}, got {F.n}")
     return maps
-
 
 # %% [3] Gram matrices
 def conditional_hsic(Kx, Ky, Kz, lam: float) -> float:
@@ -128,7 +123,6 @@ def _trace(A, B, bound):
     value = check.finite(np.einsum("ij,ji->", A, B), "a sum over Kx and Ky")
     return squared_norm(float(value), bound, "Kx and Ky")
 
-
 # %% [4] A test
 def _null(M, fit, *grams):
     """For the sum of B * M, for each B = S L S: estimates of its mean
@@ -143,7 +137,6 @@ def _null(M, fit, *grams):
     D = np.sqrt(np.sum(fit.S**2, axis=0))
     hat /= np.outer(D, D)
     return [(h @ B.diagonal(), 2 * np.sum((hat * B) ** 2)) for B in grams]
-
 
 # %% [5] Fine print
 def _centred_factor(Phi):
@@ -173,7 +166,6 @@ class _Fit(NamedTuple):
     lam: float
     freedom: float
     share: float            # of n - 1, that the eigenvalues fill
-
 
 # %% [6] Fine print
 def _regression(Theta, lam):
@@ -216,7 +208,6 @@ def _residual_gram(Phi, fit):
     if np.sum(F * F) <= 1e-14 * trace or unit <= 1e-24 * trace / len(P):
         return np.zeros((len(P), len(P))), 0.0
     return P @ P.T / unit, unit * c
-
 
 # %% [7] Fine print
 def _probe(w):
@@ -268,7 +259,6 @@ def _objection(w, Z, fit, residuals, moments):
         return ("what is left of X and what is left of Y both still "
                 "depend on Z: kz does not suit, or lam is too large")
     return ""
-
 
 # %% [8] The test as a function
 @dataclass(frozen=True)

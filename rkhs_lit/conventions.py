@@ -1,9 +1,6 @@
-"""Conventions: what may go in, and what comes out
-
-The exported cells of the chapter ``book/conventions.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Conventions: what may go in, and what comes out"""
+# The exported cells of book/conventions.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 04ce25363bbb527e
 
 # %% [1] Conventions: what may go in, and what comes out
@@ -12,7 +9,6 @@ from collections.abc import Sequence
 from numbers import Real
 
 import numpy as np
-
 
 # %% [2] Numbers
 MAX = float(np.finfo(float).max)
@@ -44,7 +40,6 @@ def number(value, name: str, wanted: str = "a finite number",
         _refuse(value, name, wanted)
     return x
 
-
 # %% [3] Numbers
 def nonnegative(value, name: str, why: str = "") -> float:
     """A finite number x >= 0 as a float (:prf:ref:`def-numbers`)."""
@@ -57,7 +52,6 @@ def positive(value, name: str, why: str = "", *,
     (:prf:ref:`def-numbers`)."""
     return number(value, name, "a positive number" + why, TINY,
                   np.inf if infinite else MAX)
-
 
 # %% [4] Numbers
 def width(value, name: str) -> float:
@@ -80,7 +74,6 @@ def whole(value, name: str, least: int = 0) -> int:
         _refuse(value, name, wanted)
     return int(value)
 
-
 # %% [5] Numbers
 def flag(value, name: str) -> bool:
     """True or False (:prf:ref:`def-numbers`)."""
@@ -102,7 +95,6 @@ def function(value, name: str):
         _refuse(value, name, "a function")
     return value
 
-
 # %% [6] Randomness
 def generator(rng, name: str = "rng") -> np.random.Generator:
     """The generator that a seed stands for (:prf:ref:`def-rng`)."""
@@ -110,7 +102,6 @@ def generator(rng, name: str = "rng") -> np.random.Generator:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
         _refuse(rng, name, "a seed or a numpy Generator")
-
 
 # %% [7] Points and arrays
 def same_columns(X, Y) -> None:
@@ -145,7 +136,6 @@ def plain_array(values, name: str) -> np.ndarray:
         raise ValueError(f"{name} must be finite") from None
     except ValueError:
         raise ValueError(f"{name} must have rows of one length") from None
-
 
 # %% [8] Points and arrays
 def as_points(X, name: str = "X") -> np.ndarray:
@@ -190,7 +180,6 @@ def real_array(values, name: str, ndim: int | None = None) -> np.ndarray:
                          f"{array.shape}")
     return as_points(np.atleast_1d(array), name).reshape(array.shape)
 
-
 # %% [9] Points and arrays
 def as_sequence(X, name: str = "X"):
     """Points of any kind, in an array, list, tuple or `Pairs`: `X` itself,
@@ -204,7 +193,6 @@ def as_sequence(X, name: str = "X"):
     if len(X) == 0:
         raise ValueError(f"{name} must hold at least one point")
     return X if hasattr(X, "__getitem__") else list(X)
-
 
 # %% [10] Points and arrays
 def frozen(array) -> np.ndarray:
@@ -235,7 +223,6 @@ def positives(values, name: str) -> np.ndarray:
                          f"{array.min():.6g} among them")
     return array
 
-
 # %% [11] Errors, results and records
 def finite(values, name: str):
     """The values themselves, if all are finite (:prf:ref:`def-points`)."""
@@ -243,7 +230,6 @@ def finite(values, name: str):
         raise ValueError(f"{name} gave a value that is not finite: it "
                          "overflows, the numbers are too large")
     return values
-
 
 # %% [12] Errors, results and records
 class Record:
@@ -278,7 +264,6 @@ class Vectors:
     def __sub__(self, other):
         same = isinstance(other, type(self))
         return self + -other if same else NotImplemented
-
 
 # %% [13] How many digits to believe
 class PrecisionWarning(RuntimeWarning):

@@ -1,9 +1,6 @@
-"""Cross-covariance: one operator for all covariances
-
-The exported cells of the chapter ``book/cross_covariance.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Cross-covariance: one operator for all covariances"""
+# The exported cells of book/cross_covariance.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: b1a248957c31c719
 
 # %% [1] Cross-covariance: one operator for all covariances
@@ -23,7 +20,6 @@ from rkhs_lit.kernels import Kernel, Pairs, reduce_tiles
 from rkhs_lit.mean_embedding import moved, squared_norm
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       paired)
-
 
 # %% [2] The type `RKHSOperator`
 _free = np.errstate(over="ignore", invalid="ignore")    # checked later
@@ -87,7 +83,6 @@ class LowRank(check.Record, check.Vectors):
     def __array__(self, dtype=None, copy=None):
         d = self.diagonal
         return self.U @ self.V.T + (0 if d is None else np.diag(d))
-
 
 # %% [3] The type `RKHSOperator`
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,7 +176,6 @@ def tensor(f: RKHSFunction, g: RKHSFunction) -> RKHSOperator:
     Phi, Psi = as_function(f, "f").features, as_function(g, "g").features
     return _operator(Phi, LowRank(f.weights, g.weights), Psi)
 
-
 # %% [4] The type `RKHSOperator`
 def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
     """The Hilbert–Schmidt inner product of two operators between the same
@@ -189,7 +183,6 @@ def hs_inner(A: RKHSOperator, B: RKHSOperator) -> float:
     _as_operator(B, "B", _as_operator(A).k, A.l)
     (a, U), (b, V) = _units(A, B)
     return check.finite(a * float(b * _trace(U, V)), "A")
-
 
 # %% [5] Fine print
 def _as_operator(A, name="A", k=None, l=None):
@@ -267,7 +260,6 @@ def _dot(Phi, W, Psi):
     if isinstance(W, LowRank):
         return Phi.gram(Psi) @ W
     return Phi.dot(W, None if Phi.points is Psi.points else Psi)
-
 
 # %% [6] Fine print
 def _trace(A, B):
@@ -402,7 +394,6 @@ def _certain(value, s, U, many, name):
             error += max(W.shape) * np.finfo(float).eps * bound
     return check.certain(s * value, s * error, name, s * size)
 
-
 # %% [7] Norms
 def operator_core(A: RKHSOperator) -> np.ndarray:
     """The matrix F'WG with FF' = Φ*Φ and GG' = Ψ*Ψ, which has the singular
@@ -412,7 +403,6 @@ def operator_core(A: RKHSOperator) -> np.ndarray:
     if _thin(W):
         return _factor(A.Phi, W.U).T @ _factor(A.Psi, W.V)
     return _factor(A.Phi).T @ (W @ _factor(A.Psi))
-
 
 # %% [8] Norms
 DENSE = 1000
@@ -432,7 +422,6 @@ def hs_norm(A: RKHSOperator) -> float:
     value = (math.sqrt(square) if square > 1e-9 * bound or many
              else float(np.linalg.norm(operator_core(U))))
     return _certain(value, s, U, many, "hs_norm(A)")
-
 
 # %% [9] Many points
 def lanczos(A: RKHSOperator, zero: float = 0.0,
@@ -478,7 +467,6 @@ def op_norm(A: RKHSOperator) -> float:
         value = float(svdvals(core)[0]) if core.size else 0.0
     return _certain(value, s, U, many, "op_norm(A)")
 
-
 # %% [10] From a sample
 def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      centred: bool = True) -> RKHSOperator:
@@ -491,7 +479,6 @@ def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
     centred = check.flag(centred, "centred")
     return _operator(Phi, LowRank(-mean, mean, mean) if centred else mean,
                      Psi)
-
 
 # %% [11] Dividing by an operator
 @_free

@@ -1,9 +1,6 @@
-"""Duality: the price of a constraint
-
-The exported cells of the chapter ``book/duality.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Duality: the price of a constraint"""
+# The exported cells of book/duality.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: db23e8d193d16db1
 
 # %% [1] Duality: the price of a constraint
@@ -11,7 +8,6 @@ import numpy as np
 
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
-
 
 # %% [2] Fenchel duality: a price for every loss
 def conjugate(points, values, slopes) -> np.ndarray:

@@ -1,9 +1,6 @@
-"""Filtering: Bayes' rule, again and again
-
-The exported cells of the chapter ``book/filtering.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Filtering: Bayes' rule, again and again"""
+# The exported cells of book/filtering.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 8e3bcdf99df04761
 
 # %% [1] Filtering: Bayes' rule, again and again
@@ -23,14 +20,12 @@ from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 from rkhs_lit.pca import modes
 from rkhs_lit.ridge import ridge_factor
 
-
 # %% [2] The mass must be watched
 def unit_mass(w) -> np.ndarray:
     """Weights divided by their sum, or by a tenth of the sum of their
     absolute values where that is more (:prf:ref:`def-filter-mass`)."""
     w = w / (np.abs(w).max() or 1.0)
     return w / (max(w.sum(), np.abs(w).sum() / 10) or 1.0)
-
 
 # %% [3] The filter
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +56,6 @@ class Filtered(check.Record):
         with g as for `ConditionalEmbedding.expectation`."""
         Phi = Features(self.kernel, self.states, "states")
         return self.weights @ values_at(g, Phi)
-
 
 # %% [4] The filter
 @dataclass(frozen=True, eq=False, repr=False)
@@ -246,7 +240,6 @@ class KernelBayesFilter(check.Record):
         vars(other).update(vars(self), lam=lam, eps=eps, prior=prior,
                            start=start, M=check.frozen(M))
         return other
-
 
 # %% [5] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,9 +1,6 @@
-"""Fourier series: a norm as a price list
-
-The exported cells of the chapter ``book/fourier_series.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Fourier series: a norm as a price list"""
+# The exported cells of book/fourier_series.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: f59c766e8617cf06
 
 # %% [1] Fourier series: a norm as a price list
@@ -15,7 +12,6 @@ import numpy as np
 import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points
 from rkhs_lit.rules import Kernel, checked
-
 
 # %% [2] From a price list to a space
 def spectral_inner(a, b, eigenvalues) -> float:
@@ -63,7 +59,6 @@ def _coefficients(eigenvalues, **lists):
         else 0) for name, a in lists.items()]
     return *parts, np.where(np.any(parts, axis=0), lam, 1.0)
 
-
 # %% [3] The circle: Fourier series
 def fourier_coefficients(f: Callable, degree: int, *,
                          period: float = 2 * np.pi,
@@ -86,7 +81,6 @@ def fourier_coefficients(f: Callable, degree: int, *,
     c = np.fft.fft(values)[np.arange(-L, L + 1) % n] / n
     c[np.abs(c) <= 4 * np.finfo(float).eps * np.abs(values).max()] = 0
     return c
-
 
 # %% [4] A top hat, and why it is expensive
 def as_line(X, name: str = "X") -> np.ndarray:
@@ -150,7 +144,6 @@ class FourierKernel(Kernel):
 
     def _diag(self, X):
         return np.full(len(X), self.spectrum(self.degree).sum())
-
 
 # %% [5] The Jacobi theta kernel
 @dataclass(frozen=True)

@@ -1,9 +1,6 @@
-"""Gaussian processes: how sure is a fit?
-
-The exported cells of the chapter ``book/gaussian_process.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Gaussian processes: how sure is a fit?"""
+# The exported cells of book/gaussian_process.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 1700aa6dadcce541
 
 # %% [1] Gaussian processes: how sure is a fit?
@@ -14,7 +11,6 @@ import rkhs_lit.conventions as check
 from rkhs_lit.kernels import Gaussian, Kernel, squared_distances
 from rkhs_lit.moore_aronszajn import Features
 from rkhs_lit.ridge import ridge_factor
-
 
 # %% [2] The Bayesian view
 def gp_posterior(kernel: Kernel, X, y, noise: float,
@@ -47,7 +43,6 @@ def gp_posterior(kernel: Kernel, X, y, noise: float,
     check.certain(variance[i], 4 * eps * K_tt[i, i],
                   f"the variance at point {i} of T")
     return mean, covariance
-
 
 # %% [3] Choosing parameters by the evidence
 def gaussian_derivative(X, sigma: float) -> np.ndarray:

@@ -1,9 +1,6 @@
-"""HSIC: one number for dependence
-
-The exported cells of the chapter ``book/hsic.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""HSIC: one number for dependence"""
+# The exported cells of book/hsic.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 92b8453e82d08f55
 
 # %% [1] HSIC: one number for dependence
@@ -27,7 +24,6 @@ from rkhs_lit.pca import centre
 from rkhs_lit.tiles import reduce_runs
 from rkhs_lit.two_samples import PermutationTest, permutation_pvalue
 
-
 # %% [2] The biased estimate
 @np.errstate(over="ignore", invalid="ignore")
 def hsic_biased(K, L) -> float | Fraction:
@@ -43,7 +39,6 @@ def hsic_biased(K, L) -> float | Fraction:
     S, T, U = np.vdot(K, L), K1 @ L1, K1.sum() * L1.sum()
     value = (S - 2 * T / n + U / n**2) / n**2
     return _estimate(value, K, L, tops, square=True)
-
 
 # %% [3] Unbiased, by counting
 @np.errstate(over="ignore", invalid="ignore")
@@ -63,7 +58,6 @@ def hsic_unbiased(K, L) -> float | Fraction:
     S, T, U = np.vdot(K0, L0), K1 @ L1, K1.sum() * L1.sum()
     value = (S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2))) / (n * (n - 3))
     return _estimate(value, K, L, tops)
-
 
 # %% [4] Fine print
 FEW = slice(32)
@@ -90,7 +84,6 @@ def _gram_pair(K, L, at_least=1):
     K, L = (M if exact else M - np.median(M[FEW, FEW]) for M in pair)
     return K, L, tops
 
-
 # %% [5] Fine print
 ROUNDING = 16 * np.finfo(float).eps
 
@@ -107,7 +100,6 @@ def _estimate(value, K, L, tops, *, square=False):
         value = squared_norm(value, scale, "K and L")
     return check.certain(float(value), ROUNDING * scale,
                          "HSIC of K and L", p * q)
-
 
 # %% [6] Fine print
 def _landmarks(Phi, tol, max_rank):
@@ -130,7 +122,6 @@ def _landmarks(Phi, tol, max_rank):
         left = tol * d.sum() - rho + missed[worst].sum()
         share = min(max(tol, left / d[rows].sum()), 0.1)
     return phi, rho
-
 
 # %% [7] Fine print
 @dataclass(frozen=True)
@@ -159,7 +150,6 @@ class GammaTest(check.Record):
 
         return gamma((self.mean / self.std) ** 2,
                      scale=self.std * (self.std / self.mean))
-
 
 # %% [8] As many pairs as you like
 def _visit(Phi, Psi, c, d, total, i, j):
@@ -235,7 +225,6 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     return check.certain(float(value), error, "HSIC for k and l",
                          abs(p * q))
 
-
 # %% [9] A million pairs
 @dataclass(frozen=True)
 class BoundedHSIC(check.Record):
@@ -254,7 +243,6 @@ def _u_form(C, m, m_, n):
     S = np.sum(C[:-1, :-1] ** 2) - C[-1, -1]
     T, U = p @ C @ p_, (p @ m) * (p_ @ m_)
     return float(S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2)))
-
 
 # %% [10] A million pairs
 def hsic_low_rank(k: Kernel, l: Kernel, X, Y, *, tol: float = 1e-6,
@@ -294,7 +282,6 @@ def hsic_low_rank(k: Kernel, l: Kernel, X, Y, *, tol: float = 1e-6,
     return BoundedHSIC(KL / (n * (n - 3)), float(error) / (n * (n - 3)),
                        (len(f), len(g)))
 
-
 # %% [11] Fast permutations
 def _by_factors(F, G, orders):
     """‖F' P_π G‖² for each row π of orders."""
@@ -308,7 +295,6 @@ def _by_matrices(K, L, orders):
     parts = [(i, K[i:i + 64, i:].ravel()) for i in range(0, len(K), 64)]
     return [float(sum(np.einsum("i,i->", part, L[order[i:i + 64]].take(
         order[i:], 1).ravel()) for i, part in parts)) for order in orders]
-
 
 # %% [12] Fast permutations
 @np.errstate(over="ignore", invalid="ignore")
@@ -368,7 +354,6 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     check.number(T.max(), "the largest HSIC for k and l")
     return PermutationTest(T[0], pvalue, T[1:])
 
-
 # %% [13] The null distribution without permutations
 def _null_moments(*sums):
     """Mean and variance of T (:prf:ref:`thm-hsic-null-moments`) from the
@@ -408,7 +393,6 @@ def hsic_null_moments(K, L) -> tuple[float, float]:
         return mean, variance
     check.finite(np.array([mean, variance]), "K and L")
     return float(mean), float(variance)
-
 
 # %% [14] The gamma approximation
 def gamma_pvalue(statistic: float, mean: float, variance: float) -> float:

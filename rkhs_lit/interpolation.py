@@ -1,9 +1,6 @@
-"""Interpolation: the shortest function through the data
-
-The exported cells of the chapter ``book/interpolation.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Interpolation: the shortest function through the data"""
+# The exported cells of book/interpolation.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 328ab45905bfd804
 
 # %% [1] Interpolation: the shortest function through the data
@@ -16,7 +13,6 @@ from rkhs_lit.kernels import Kernel, Linear, Sum
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       norm_and_error)
 from rkhs_lit.riesz import GramSolution, gram_solve
-
 
 # %% [2] Fine print
 def _solve(Phi, values) -> GramSolution:
@@ -45,7 +41,6 @@ def _judge(found, y, miss):
                   "that the sums cancel", check.PrecisionWarning,
                   stacklevel=3)
 
-
 # %% [3] The interpolant on a computer
 def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     """The interpolant of minimal norm, s with s(x_i) = y_i
@@ -67,7 +62,6 @@ def interpolate(kernel: Kernel, X, y) -> RKHSFunction:
     _judge(found, y, np.abs(Phi.sample(s) - y).max())
     return s
 
-
 # %% [4] The interpolant on a computer
 def project(f: RKHSFunction, X) -> RKHSFunction:
     """Orthogonal projection of f on span{k(x_i, ·)}, which has the values
@@ -82,7 +76,6 @@ def project(f: RKHSFunction, X) -> RKHSFunction:
         check.certain(norm_and_error(g)[0], sum(norm_and_error(f - g)),
                       "the norm of the projection")
     return g
-
 
 # %% [5] How wrong can an interpolant be?
 def power_function(kernel: Kernel, X, T) -> np.ndarray:
@@ -116,7 +109,6 @@ def power_function(kernel: Kernel, X, T) -> np.ndarray:
         j = doubt.argmax()
         check.certain(P[j], P[j], f"the power function at point {j} of T")
     return P
-
 
 # %% [6] The norm in a sum of spaces
 def decompose(f: RKHSFunction) -> tuple[RKHSFunction, RKHSFunction]:

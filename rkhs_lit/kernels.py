@@ -1,9 +1,6 @@
-r"""Kernels on $\R^d$, and features one can list
-
-The exported cells of the chapter ``book/kernels.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+r"""Kernels on $\R^d$, and features one can list"""
+# The exported cells of book/kernels.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 4124fa010ad77dda
 
 # %% [1] Kernels on $\R^d$, and features one can list
@@ -25,7 +22,6 @@ from rkhs_lit.rules import (Conjugated, Definiteness, Delta, FeatureKernel,
                             as_kernel, checked, is_positive_definite,
                             normalised, substrings, words)
 from rkhs_lit.tiles import TILE, reduce_tiles
-
 
 # %% [2] Polynomial kernels, and all their monomials
 class _OnVectors(Kernel):
@@ -81,7 +77,6 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
             features *= X[:, column]
     return check.finite(features, "degree")
 
-
 # %% [3] Volterra filters are linear
 def lag_vectors(signal, memory: int) -> np.ndarray:
     """The last `memory` values at each time, newest first, as the rows of
@@ -100,7 +95,6 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
     windows = np.lib.stride_tricks.sliding_window_view(signal, memory)
     return windows[:, ::-1].copy()
 
-
 # %% [4] Taylor series
 @dataclass(frozen=True)
 class Exponential(_OfProduct):
@@ -108,7 +102,6 @@ class Exponential(_OfProduct):
 
     def _of(self, z):
         return np.exp(z)
-
 
 # %% [5] Taylor series
 def _terms(coefficients, radius, R):
@@ -137,7 +130,6 @@ def _terms(coefficients, radius, R):
                              "give them as a sequence")
     raise ValueError("X is too near the radius of convergence: the series "
                      "needs more than 100 000 terms")
-
 
 # %% [6] Taylor series
 @dataclass(frozen=True)
@@ -178,7 +170,6 @@ class Taylor(_OfProduct):
         for a in reversed(_terms(self.coefficients, self.radius, R)):
             value = value * z + a
         return value
-
 
 # %% [7] The Gaussian kernel, and two of its feature maps
 def _product(A, B):
@@ -239,7 +230,6 @@ class Gaussian(_OnVectors):
         D *= -0.5 / self.sigma**2
         return np.exp(D, out=D)
 
-
 # %% [8] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
     """The C(d + m, m) features of the Gaussian kernel up to the degree m,
@@ -252,7 +242,6 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
         polynomial_features(z, n, c=0) / math.sqrt(math.factorial(n))
         for n in range(degree + 1)])
 
-
 # %% [9] Features one can draw
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     """The (n, m) matrix of values Φ(x_i)(t_j) of the feature functions in
@@ -261,7 +250,6 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     T = as_points(T, "T")
     D, d = squared_distances(X, T), T.shape[1]
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
-
 
 # %% [10] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
@@ -296,7 +284,6 @@ class Sinc(_ByCoordinate):
     def _profile(self, t):
         return np.sinc(t)
 
-
 # %% [11] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
@@ -320,7 +307,6 @@ class BSpline(_ByCoordinate):
                                            extrapolate=False)
         return np.nan_to_num(spline(t)) / spline(0.0)
 
-
 # %% [12] Gram matrices too large to store
 def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
     """The product K(X, Y) W, a tile at a time, for m points Y and m rows W;
@@ -331,7 +317,6 @@ def gram_dot(kernel: Kernel, X, Y, W) -> np.ndarray:
         raise ValueError(f"W must have one row for each of {len(Y)} points,"
                          f" got shape {W.shape}")
     return kernel._dot(X, Y, W)
-
 
 # %% [13] The sigmoid "kernel"
 @dataclass(frozen=True)

@@ -1,9 +1,6 @@
-"""Low rank: a thin factor for a large matrix
-
-The exported cells of the chapter ``book/low_rank.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Low rank: a thin factor for a large matrix"""
+# The exported cells of book/low_rank.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 1b4608cb5c6696b5
 
 # %% [1] Low rank: a thin factor for a large matrix
@@ -21,7 +18,6 @@ from rkhs_lit.kernels import Gaussian
 from rkhs_lit.moore_aronszajn import Features
 from rkhs_lit.rules import Kernel
 from rkhs_lit.tiles import reduce_tiles
-
 
 # %% [2] Which form wins?
 @dataclass(frozen=True, eq=False)
@@ -71,7 +67,6 @@ class FourierFeatures(check.Record):
         reduce_tiles(fill, None, len(X), 1)
         return Z
 
-
 # %% [3] Which form wins?
 def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
                             rng=None, paired: bool = True,
@@ -115,7 +110,6 @@ def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
         V = np.maximum(V, 0.0)                # rounding at x = y
         variance = c * (4 * pairs * V + alone * (V + 0.5)) / D / D * c
     return check.finite(variance, "kernel")
-
 
 # %% [4] Without luck: pivoted Cholesky
 def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
@@ -165,7 +159,6 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
         P.append(p)
     F = G[:len(P)].T
     return (F, np.array(P, dtype=int)) if return_pivots else F
-
 
 # %% [5] Nyström features, and why the two are one
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,9 +1,6 @@
-"""Mean embeddings: a distribution is a point
-
-The exported cells of the chapter ``book/mean_embedding.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Mean embeddings: a distribution is a point"""
+# The exported cells of book/mean_embedding.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 9fc4acbe6af81099
 
 # %% [1] Mean embeddings: a distribution is a point
@@ -21,7 +18,6 @@ from rkhs_lit.kernels import (Gaussian, Kernel, Linear, Mapped, Scaled,
                               Sum, is_positive_definite, reduce_tiles)
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction, inner, norm
 
-
 # %% [2] A sample is a distribution
 def mean_embedding(kernel: Kernel, X, weights=None) -> RKHSFunction:
     """The mean embedding μ = Σ w_i k(x_i, ·) of points with weights:
@@ -37,7 +33,6 @@ def mean_embedding(kernel: Kernel, X, weights=None) -> RKHSFunction:
     Phi = Features(kernel, X)
     return Phi @ (np.full(Phi.n, 1 / Phi.n) if weights is None else weights)
 
-
 # %% [3] Closed forms for normal distributions
 @np.errstate(over="ignore", invalid="ignore")
 def _bell(sigma, A, T, m):
@@ -52,7 +47,6 @@ def _bell(sigma, A, T, m):
     square = np.nan_to_num(np.sum(z**2, axis=0), nan=np.inf)
     return np.exp(-square / 2 - np.log(L.diagonal()).sum())
 
-
 # %% [4] Fine print
 def _in_one_space(mu, nu):
     """Refuses two objects that have no inner product."""
@@ -66,7 +60,6 @@ def _in_one_space(mu, nu):
     if mu.kernel != nu.kernel or (d and e and d != e):
         raise ValueError(f"nu must be in dimension {d} for {mu.kernel} "
                          f"like mu, got dimension {e} for {nu.kernel}")
-
 
 # %% [5] Normal embeddings are data
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +107,6 @@ class GaussianEmbedding(check.Record):
                              f"{len(self.mean)}, got {T.shape[1]}")
         return _bell(self.kernel.sigma, self.covariance, T, self.mean)
 
-
 # %% [6] Normal embeddings are data
 @np.errstate(over="ignore", invalid="ignore")
 def embedding_inner(mu: RKHSFunction | GaussianEmbedding,
@@ -152,7 +144,6 @@ def embedding_distance(mu: RKHSFunction | GaussianEmbedding,
     square = (embedding_inner(mu, mu) - 2 * embedding_inner(mu, nu)
               + embedding_inner(nu, nu))
     return math.sqrt(max(square, 0.0))
-
 
 # %% [7] Points far from zero
 def moved(Phi: Features, *others: Features) -> list[Features]:
@@ -234,7 +225,6 @@ def embedding_error(kernel: Kernel, X) -> float:
     total, _ = squared_norm([total, n * k.sum() - total],
                             n**2 * k.max(), Phi.kernel_name)
     return float(total) / n**2 / (n - 1) * c
-
 
 # %% [8] On finite sets it is a property of a matrix
 @dataclass(frozen=True, eq=False)

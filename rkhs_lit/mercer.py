@@ -1,9 +1,6 @@
-"""Mercer: the norm as a spectral penalty
-
-The exported cells of the chapter ``book/mercer.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Mercer: the norm as a spectral penalty"""
+# The exported cells of book/mercer.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 3072f45f4547e357
 
 # %% [1] Mercer: the norm as a spectral penalty
@@ -21,7 +18,6 @@ from rkhs_lit.fourier_series import (FourierKernel, JacobiTheta, as_line,
 from rkhs_lit.kernels import Gaussian
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 from rkhs_lit.rules import Kernel
-
 
 # %% [2] The integral operator of a kernel
 def integral_operator(kernel: Kernel, nodes, weights,
@@ -49,7 +45,6 @@ def _measure(kernel, nodes, weights):
 
 def _values(f, nodes):
     return check.vector(check.function(f, "f")(nodes), "f", len(nodes))
-
 
 # %% [3] Functions, numbers and a rule, in one record
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +114,6 @@ def fourier_eigensystem(kernel: FourierKernel | JacobiTheta,
     return Eigensystem(kernel, nodes, np.full(n, 1 / n), k[L + l],
                        functions(nodes) / np.sqrt(n), functions)
 
-
 # %% [4] Eigenfunctions by quadrature
 def eigensystem(kernel: Kernel, nodes, weights,
                 n_components: int | None = None) -> Eigensystem:
@@ -176,7 +170,6 @@ def _leading(Phi, root, r):
     large = np.abs(U) >= 0.5 * np.abs(U).max(axis=0)
     last = n - 1 - large[::-1].argmax(axis=0)
     return lam, U * np.sign(U[last, np.arange(len(lam))])
-
 
 # %% [5] The Gaussian kernel and a Gaussian measure
 def hermite_eigensystem(sigma: float, width: float,

@@ -1,9 +1,6 @@
-"""MMD: the distance between two distributions
-
-The exported cells of the chapter ``book/mmd.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""MMD: the distance between two distributions"""
+# The exported cells of book/mmd.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: eba56ecf010a2b98
 
 # %% [1] MMD: the distance between two distributions
@@ -17,7 +14,6 @@ from rkhs_lit.kernels import Kernel, reduce_tiles, squared_distances
 from rkhs_lit.mean_embedding import mean_embedding, moved, squared_norm
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 
-
 # %% [2] One distance, three ways
 def _mean(Phi, Psi=None, *, distinct=False):
     """The average of the entries of Φ*Ψ, or without Ψ of Φ*Φ, where
@@ -27,7 +23,6 @@ def _mean(Phi, Psi=None, *, distinct=False):
     if distinct:
         total, m = total - Phi.diag().sum(), m - 1
     return float(total) / (m * n)
-
 
 # %% [3] Fine print
 def sample_maps(kernel: Kernel, X, Y, at_least: int = 1,
@@ -49,7 +44,6 @@ def _certain(value, xx, yy, xy, Phi, Psi):
     error = 4 * np.finfo(float).eps * (abs(xx) + abs(yy) + 2 * abs(xy))
     spread = max(Phi.diag().mean() - xx, Psi.diag().mean() - yy)
     return check.certain(float(value), error, "MMD² of the kernel", spread)
-
 
 # %% [4] The distance and the witness of two samples
 def mmd2_biased(kernel: Kernel, X, Y) -> float:
@@ -89,7 +83,6 @@ def witness(kernel: Kernel, X, Y) -> RKHSFunction:
     Phi, Psi = sample_maps(kernel, X, Y)
     return mean_embedding(kernel, Phi) - mean_embedding(kernel, Psi)
 
-
 # %% [5] Estimating MMD without bias
 def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     """Unbiased estimate of MMD² from two samples of at least two points,
@@ -106,7 +99,6 @@ def mmd2_unbiased(kernel: Kernel, X, Y) -> float:
     xx, yy = (_mean(F, distinct=True) for F in (Phi, Psi))
     xy = _mean(Phi, Psi)
     return _certain((xx - xy) + (yy - xy), xx, yy, xy, Phi, Psi)
-
 
 # %% [6] The median heuristic
 def _squares(X, i=slice(None), j=slice(None)):

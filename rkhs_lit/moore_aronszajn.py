@@ -1,9 +1,6 @@
-"""Moore–Aronszajn: every kernel is a space of functions
-
-The exported cells of the chapter ``book/moore_aronszajn.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Moore–Aronszajn: every kernel is a space of functions"""
+# The exported cells of book/moore_aronszajn.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: c8e7e5716bd67b80
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
@@ -19,7 +16,6 @@ import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.kernels import (TILE, Kernel, Linear, Mapped, Pairs,
                               is_positive_definite)
-
 
 # %% [2] Fine print
 class _Fixed(tuple):
@@ -46,7 +42,6 @@ def _fixed(points, name):
             not np.isfinite(points).all()):
         raise ValueError(f"{name} must be finite")
     return _copied(points)
-
 
 # %% [3] Fine print
 def _rows(points, rows):
@@ -92,7 +87,6 @@ def _labels(points):
     return np.array([first.setdefault(_key(x), i)
                      for i, x in enumerate(points)])
 
-
 # %% [4] Fine print
 def _merged(f):
     """f with each of its points once."""
@@ -121,7 +115,6 @@ def norm_and_error(f: "RKHSFunction") -> tuple[float, float]:
     size = max(square, 0.0) ** 0.5
     error /= max(size, error ** 0.5) or 1.0
     return tuple(check.finite(q * scale, "f") for q in (size, error))
-
 
 # %% [5] Fine print
 def as_function(f, name: str = "f", kernel: Kernel | None = None):
@@ -152,7 +145,6 @@ def paired(k: Kernel, l: Kernel, X, Y, at_least: int = 1,
         raise ValueError(f"X must hold at least {at_least} points, got "
                          f"{Phi.n}")
     return Phi, Psi
-
 
 # %% [6] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
@@ -296,7 +288,6 @@ class Features(check.Record):
         return (c, self) if c == 1 else (
             c, replace(self, kernel=1 / c * self.kernel))
 
-
 # %% [7] Functions as data
 @dataclass(frozen=True, eq=False, repr=False)
 class RKHSFunction(check.Record, check.Vectors):
@@ -351,7 +342,6 @@ class RKHSFunction(check.Record, check.Vectors):
         with np.errstate(over="ignore"):  # infinite weights are refused
             return self.features @ (self.weights / c)
 
-
 # %% [8] Functions as data
 def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     """The inner product Σ α_i β_j k(x_i, y_j) of two functions with the
@@ -360,7 +350,6 @@ def inner(f: RKHSFunction, g: RKHSFunction) -> float:
     with np.errstate(over="ignore"):
         return float(check.finite(f.weights @ f.features.sample(g),
                                   "the sum over f and g"))
-
 
 # %% [9] Functions as data
 def norm(f: RKHSFunction) -> float:
@@ -371,7 +360,6 @@ def norm(f: RKHSFunction) -> float:
     square below zero by more than that raises a ValueError.
     """
     return check.certain(*norm_and_error(f), "norm(f)")
-
 
 # %% [10] From a space to its kernel
 @dataclass(frozen=True, eq=False)

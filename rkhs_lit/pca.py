@@ -1,9 +1,6 @@
-"""Kernel PCA: principal components that are functions
-
-The exported cells of the chapter ``book/pca.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Kernel PCA: principal components that are functions"""
+# The exported cells of book/pca.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: bc9e70ab1e865374
 
 # %% [1] Kernel PCA: principal components that are functions
@@ -19,7 +16,6 @@ import rkhs_lit.conventions as check
 from rkhs_lit.kernels import TILE, Gaussian, Kernel
 from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction, as_function
-
 
 # %% [2] Centring features that nobody sees
 def centre(K) -> np.ndarray:
@@ -37,7 +33,6 @@ def centre(K) -> np.ndarray:
         C = G - G.mean(axis=1, keepdims=True)
         C -= C.mean(axis=0)
     return check.finite(C, "a sum over K")
-
 
 # %% [3] The record
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +95,6 @@ class PrincipalComponents(check.Record):
                        offsets=self.offsets[:r],
                        eigenvalues=self.eigenvalues[:r])
 
-
 # %% [4] The record
 def _dense(Phi, r, centred):
     """The r leading eigenvalues and eigenvectors of the centred Gram
@@ -115,7 +109,6 @@ def _dense(Phi, r, centred):
     lam, alpha = lam[::-1], alpha[:, ::-1]
     r = _count(lam, len(K), size, r)
     return lam[:r], alpha[:, :r], g, np.trace(C)
-
 
 # %% [5] Fine print
 def _count(lam, n, size, r):
@@ -137,7 +130,6 @@ def _signs(scores):
     size = np.abs(scores)
     top = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(axis=0)
     return np.sign(scores[top, np.arange(scores.shape[1])])
-
 
 # %% [6] The components of data
 def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
@@ -180,7 +172,6 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
     return PrincipalComponents(kernel, Phi, W, np.full(n, centred / n),
                                centred * (g @ W), lam / n,
                                float(total / n))
-
 
 # %% [7] The leading components by products
 _STORED, _EPS = 10_000, np.finfo(float).eps
@@ -225,7 +216,6 @@ def _iterative(Phi, r, centred):
                          "leading eigenvalues exceed the trace")
     return size * lam, alpha, size * g, size * total
 
-
 # %% [8] The components in a smaller space
 def _low_rank(Phi, r, centred, max_rank):
     F, P = pivoted_cholesky(Phi.kernel, Phi, tol=0, max_rank=max_rank,
@@ -244,7 +234,6 @@ def _low_rank(Phi, r, centred, max_rank):
                for b in (U, m))
     return PrincipalComponents(Phi.kernel, Phi[P], W, mean, m @ U, lam / n,
                                float(total / n))
-
 
 # %% [9] Fine print: the climb
 _NOISE = 16 * _EPS
@@ -289,7 +278,6 @@ def _uphill(Phi, W, Z, tol, max_steps):
         now = [np.where(good if a.ndim == 1 else good[:, None], b, a)
                for a, b in zip((f, slope, error, safe), new)]
 
-
 # %% [10] Fine print: the climb
 def _higher(Phi, w, z, tol):
     """Step 5: from a stationary point z, a step in the direction in which
@@ -307,7 +295,6 @@ def _higher(Phi, w, z, tol):
             return ends[values.argmax()]
         t /= 2
     return None
-
 
 # %% [11] From a function to a point
 def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
@@ -359,7 +346,6 @@ def modes(Phi: Features, W, start=None, *, tol: float = 1e-6,
         rows = np.array([*left], dtype=int)
         Z[rows] = [*left.values()] or Z[rows]
     return Z, status
-
 
 # %% [12] From a function to a point
 def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,

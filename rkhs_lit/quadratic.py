@@ -1,9 +1,6 @@
-"""Quadratic programmes: an answer that comes with its proof
-
-The exported cells of the chapter ``book/quadratic.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Quadratic programmes: an answer that comes with its proof"""
+# The exported cells of book/quadratic.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 2f5c209c9557a720
 
 # %% [1] Quadratic programmes: an answer that comes with its proof
@@ -21,7 +18,6 @@ import rkhs_lit.conventions as check
 from rkhs_lit.kernels import is_positive_definite
 
 _EPS = np.finfo(float).eps
-
 
 # %% [2] One Newton step
 # Minimise x'Px/2 + q'x for Ax = b, lower <= x <= upper; P is a sparse
@@ -48,7 +44,6 @@ def _residuals(model, v):
             A @ x - tau * b,
             E.T @ x - tau * e - s,
             q @ x + b @ y - e @ z + x @ (P @ x) / tau + kappa)
-
 
 # %% [3] One Newton step
 def _reduced(P, A, theta):
@@ -104,7 +99,6 @@ def _step(model, v, solve, first, rho, eta, c, c_tau):
                   z2 + dtau * z1, dtau, (c_tau - v.kappa * dtau) / v.tau)
     a, d = np.hstack(v[2:]), np.hstack(step[2:])
     return step, (a[d < 0] / -d[d < 0]).min(initial=np.inf)
-
 
 # %% [4] Predictor and corrector
 def _error(programme, x, y):
@@ -165,7 +159,6 @@ def _interior_point(programme, trace=None):
         if not np.isfinite(np.hstack(v)).all():
             break
     return *best, count
-
 
 # %% [5] Fine print
 _SMALL = 16
@@ -247,7 +240,6 @@ def _semidefinite(P):
         S = S - np.outer(a, a) / d if d else S     # Schur complement
     return True
 
-
 # %% [6] Fine print
 def _polished(programme, x, y, side):
     """Take bounds as tight, solve for the rest, and mend the guess."""
@@ -293,7 +285,6 @@ def _optimum(programme):
             > np.abs(b).max(initial=1.0)):
         error = 0.0 if error == 0 and _semidefinite(P) else np.inf
     return x, y, error, count
-
 
 # %% [7] Fine print
 def _nearest(programme):
@@ -363,7 +354,6 @@ def _feasible(programme, x, tol):
         return None
     return np.array(x, dtype=float)
 
-
 # %% [8] Fine print
 def _verdict(programme, small):
     """The status with its proof, for `_answer`."""
@@ -391,7 +381,6 @@ def _verdict(programme, small):
         status="not decided", reason=(
             f"the relative error of the best point is {error:.0e}, and no "
             "proof that there is no solution holds exactly"))
-
 
 # %% [9] Fine print
 @dataclass(frozen=True, eq=False)
@@ -435,7 +424,6 @@ class QPSolution(check.Record):
 
     def __post_init__(self):
         self.__setstate__(vars(self))              # arrays are read-only
-
 
 # %% [10] Fine print
 # The programme of the caller: rows after the first `equations` are
@@ -502,7 +490,6 @@ def _checked(P, q, A, b, C, c, lower, upper, factor):
     return _Given(P, factor, q, np.vstack(rows), np.concatenate(right),
                   *bounds, len(right[0]))
 
-
 # %% [11] Fine print
 # Powers of two: variables, objective, rows.
 _Units = namedtuple("_Units", "x objective rows")
@@ -546,7 +533,6 @@ def _units(given):
     t = int(some(max(e_P + 2 * s, e_q + s)))
     return _Units(x + s, t + t % 2, r[:-1] - s)
 
-
 # %% [12] Fine print
 def _standard(given):
     """With slacks, and with v = F'x for a thin factor."""
@@ -566,7 +552,6 @@ def _standard(given):
         P, np.append(q, np.zeros(m + r)), A, np.append(b, np.zeros(r)),
         np.concatenate([lower, np.zeros(m), np.full(r, -np.inf)]),
         np.append(upper, np.full(m + r, np.inf)))
-
 
 # %% [13] Fine print
 def _answer(given, units, status, x, y, z=None, w=None, *, direction=None,
@@ -612,7 +597,6 @@ def _answer(given, units, status, x, y, z=None, w=None, *, direction=None,
             np.abs(r_p).max(initial=0.0), worst)),
         direction=direction, margin=float(margin / size),
         inequality=y[p:], **more)
-
 
 # %% [14] The solver
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,

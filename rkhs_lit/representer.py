@@ -1,9 +1,6 @@
-"""The representer theorem: a search in infinite dimension that ends in n numbers
-
-The exported cells of the chapter ``book/representer.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""The representer theorem: a search in infinite dimension that ends in n numbers"""
+# The exported cells of book/representer.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 94dd1f03e00ddd4a
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
@@ -17,7 +14,6 @@ import rkhs_lit.conventions as check
 from rkhs_lit.kernels import Kernel
 from rkhs_lit.moore_aronszajn import (Features, RKHSFunction, as_function,
                                       inner, norm)
-
 
 # %% [2] An offset that is not penalised
 @dataclass(frozen=True)
@@ -35,7 +31,6 @@ class Shifted(check.Record):
     def __call__(self, T) -> np.ndarray:
         """The values f(t) + b at the points T."""
         return self.function(T) + self.b
-
 
 # %% [3] Seven losses
 _SHAPES = {
@@ -111,7 +106,6 @@ class Loss(check.Record):
             gamma, q = self._slope(s), self._shape[2]
             return gamma * (s - q / 2 * gamma)
 
-
 # %% [4] Seven losses
 def regularised_risk(f: RKHSFunction, X, y, loss: Loss | str,
                      lam: float) -> float:
@@ -122,7 +116,6 @@ def regularised_risk(f: RKHSFunction, X, y, loss: Loss | str,
     y, lam = check.vector(y, "y", Phi.n), check.positive(lam, "lam")
     losses, square = loss(y, Phi.sample(f)), max(inner(f, f), 0.0)
     return float(check.finite(losses.sum() + lam * square, "y or f"))
-
 
 # %% [5] What the gap says about predictions
 def _fenchel_young(loss, s, gamma):
@@ -136,7 +129,6 @@ def _fenchel_young(loss, s, gamma):
     missing = best - gamma
     return (np.maximum(missing * (s - q * best), 0.0)
             + q / 2 * missing**2)
-
 
 # %% [6] Newton's method along the path
 def _newton(Q, s, loss, sign, gamma, b, Z, W, c):
@@ -160,7 +152,6 @@ def _newton(Q, s, loss, sign, gamma, b, Z, W, c):
         mu, ahead = np.mean(W * Z), np.mean((W + t * dW) * (Z + t * dZ))
         d, db, dZ, dW, t = step((ahead / mu) ** 3 * mu - W * Z - dZ * dW)
     return gamma + t * d, b + t * db, Z + t * dZ, W + t * dW
-
 
 # %% [7] Newton's method along the path
 def _follow_path(Q, a, c, loss, tol, offset):
@@ -201,7 +192,6 @@ def _follow_path(Q, a, c, loss, tol, offset):
         guess, b = np.clip(guess, lower, upper), b + db
     return (guess, b) if judged(guess, b)[1] < least else best
 
-
 # %% [8] Fine print
 def _in_units(loss, y, n, lam, offset=False):
     """The problem of (f + b - level) / size: its loss, a, c and λ; size;
@@ -238,7 +228,6 @@ def _certificate(f, loss, a, c, lam):
         risk = np.sum(loss._phi(s)) + lam * (alpha @ values)
     return float(gap), float(risk)
 
-
 # %% [9] Fine print
 def _solver(Q, H, c):
     """The map of r, m to Δ, δ with (Q + H) Δ + δ c = r and c'Δ = -m, for a
@@ -272,7 +261,6 @@ def _dual_matrix(Phi, c, lam):
     with np.errstate(over="ignore"):
         return check.finite(c[:, None] * K * c / (2 * lam), "kernel / lam")
 
-
 # %% [10] Certified fits
 def duality_gap(f: RKHSFunction, y, loss: Loss | str, lam: float) -> float:
     """G = P(f) - D(γ), where γ_i is 2 λ c_i α_i moved into the interval of
@@ -291,7 +279,6 @@ def duality_gap(f: RKHSFunction, y, loss: Loss | str, lam: float) -> float:
                                          as_function(f).features.n, lam)
     gap, _ = _certificate(f / size, *problem)
     return check.finite(gap * slope * size, "y or f")
-
 
 # %% [11] Certified fits
 def minimize_risk(kernel: Kernel, X, y, loss: Loss | str, lam: float, *,

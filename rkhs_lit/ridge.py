@@ -1,9 +1,6 @@
-"""Ridge regression: leave points out without fitting again
-
-The exported cells of the chapter ``book/ridge.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Ridge regression: leave points out without fitting again"""
+# The exported cells of book/ridge.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 240566a1f5df5865
 
 # %% [1] Ridge regression: leave points out without fitting again
@@ -21,7 +18,6 @@ from rkhs_lit.conventions import as_points
 from rkhs_lit.kernels import Gaussian, Kernel
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 from rkhs_lit.representer import Shifted
-
 
 # %% [2] Several outputs, and an offset that costs nothing
 def ridge(kernel: Kernel, X, y, lam: float, *, offset: bool = False,
@@ -55,7 +51,6 @@ def ridge(kernel: Kernel, X, y, lam: float, *, offset: bool = False,
     if offset:
         fits = tuple(map(Shifted, fits, b))
     return fits if np.ndim(y) == 2 else fits[0]
-
 
 # %% [3] Fine print
 _EPS = float(np.finfo(float).eps)
@@ -121,7 +116,6 @@ def ridge_spectrum(K, lam: float, name: str = "lam",
     _check_visible(d[0], K, lam, name, kernel)
     return np.maximum(d, 0.0), U
 
-
 # %% [4] Fine print
 def _indices(index, n, name):
     empty = np.array_equal(index, [])
@@ -166,7 +160,6 @@ def split_folds(n: int, folds, test=0, rng=None) -> tuple:
                                          n + 1))
     return _partition(folds, n, held, 2), held
 
-
 # %% [5] A linear smoother
 def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     """The symmetric (n, n) matrix S = K (K + λI)⁻¹ that turns data into
@@ -181,7 +174,6 @@ def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
     d, U = ridge_spectrum(Phi.gram(), lam)         # K = U diag(d) U'
     return (U * (d / (d + lam))) @ U.T
 
-
 # %% [6] How many parameters does it have?
 def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     """The trace Σ d_j / (d_j + λ) of the smoother matrix of `ridge`,
@@ -193,7 +185,6 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
     d, _ = ridge_spectrum(Phi.gram(), lam)
     return float(np.sum(d / (d + lam)))
-
 
 # %% [7] Every $\lambda$ from one eigendecomposition
 @dataclass(frozen=True, eq=False, repr=False)
@@ -260,7 +251,6 @@ def ridge_path(kernel: Kernel, X, y, lams) -> RidgePath:
     return RidgePath(kernel, Phi.points, lams, alpha, r, left_out,
                      np.sum(d / (d + lam), axis=1), norms)
 
-
 # %% [8] Leaving points out without fitting again
 def _left_out(y, U, c, folds, name="lams"):
     """The errors e_F = R_FF⁻¹ r_F of all folds, where R = U diag(c) U'."""
@@ -303,7 +293,6 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         return check.finite(U @ (c * (U.T @ y)) / (U**2 @ c), "y")
 
-
 # %% [9] Choosing $\lambda$ and the width
 def _all_weights(K, y, lams):
     """The weights (K + λI)⁻¹ y, a column for each λ, by K = QTQ'."""
@@ -343,7 +332,6 @@ def _errors_at_once(K, y, lams, folds):
     d, U = ridge_spectrum(K, lams.min(), "lams")
     return np.array([np.sum(_left_out(y, U, lam / (d + lam), folds) ** 2)
                      for lam in lams])
-
 
 # %% [10] Choosing $\lambda$ and the width
 @dataclass(frozen=True, eq=False, repr=False)
@@ -412,7 +400,6 @@ def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
             np.mean((y[test] - Phi[test].sample(f)) ** 2), "y"))
     return CrossValidation(kernels, lams, errors, Phi.kernel, lam, f,
                            test_error, train, test, folds)
-
 
 # %% [11] At work: who will get worse?
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,6 @@
-"""Riesz: every continuous functional is an inner product
-
-The exported cells of the chapter ``book/riesz.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Riesz: every continuous functional is an inner product"""
+# The exported cells of book/riesz.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 3cfdf78643ee3869
 
 # %% [1] Riesz: every continuous functional is an inner product
@@ -15,7 +12,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
 from scipy.linalg.lapack import dpocon
 
 import rkhs_lit.conventions as check
-
 
 # %% [2] Fine print: three numerical decisions
 def _system(gram, values, tol):
@@ -29,7 +25,6 @@ def _system(gram, values, tol):
     if tol is None:
         tol = min(10 * len(G) * np.finfo(float).eps, 0.1)
     return G, l, check.tolerance(tol)
-
 
 # %% [3] Fine print: three numerical decisions
 def _scaled_gram(G, tol):
@@ -53,7 +48,6 @@ def _flaw(G, S, d):
         f"is {G[j, i]:.6g}, against {G[i, i]:.6g} and {G[j, j]:.6g} on the "
         "diagonal")
 
-
 # %% [4] Fine print: three numerical decisions
 class GramSolution(NamedTuple):
     """What `gram_solve` finds, column by column
@@ -66,7 +60,6 @@ class GramSolution(NamedTuple):
     rank: int                    # so many directions are surely not zero
     twins: tuple | None = None   # two equal elements and the column in
                                  # which their values differ
-
 
 # %% [5] Fine print: three numerical decisions
 def _solve_independent(S, right, tol):
@@ -94,7 +87,6 @@ def _solve_on_range(lam, v, right, tol):
                         missing / np.sqrt(4 * noise or 1),
                         int(np.sum(~small))), v[:, zero.all(axis=1)]
 
-
 # %% [6] Fine print: three numerical decisions
 def _contradiction(G, l):
     """Places of two equal rows of G with unequal values, or None."""
@@ -107,7 +99,6 @@ def _contradiction(G, l):
         return None
     j, column = np.argwhere(wrong)[0]
     return int(twin[j]), int(j), int(column)
-
 
 # %% [7] Fine print: three numerical decisions
 def gram_solve(gram, values, *, tol: float | None = None,
@@ -160,7 +151,6 @@ def gram_solve(gram, values, *, tol: float | None = None,
         c = c - null @ (null.T @ c)
     return found._replace(coefficients=c.reshape(np.shape(values)))
 
-
 # %% [8] Fine print: three numerical decisions
 def _judge(found, l):
     """Refuse what no representer explains; warn of what rounding hides."""
@@ -188,7 +178,6 @@ def _judge(found, l):
             f"{name(j)} at combinations of the elements whose norm is zero "
             "up to rounding decide the coefficients: none of their digits "
             "is certain", check.PrecisionWarning, stacklevel=3)
-
 
 # %% [9] The representer on a computer
 def riesz_representer(gram, values, *,

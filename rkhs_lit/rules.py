@@ -1,9 +1,6 @@
-"""Kernels: inner products of features you need not see
-
-The exported cells of the chapter ``book/rules.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Kernels: inner products of features you need not see"""
+# The exported cells of book/rules.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: ee1501bd1e846340
 
 # %% [1] Kernels: inner products of features you need not see
@@ -24,7 +21,6 @@ import rkhs_lit.conventions as check
 from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.tiles import TILE, reduce_tiles
 
-
 # %% [2] A check that explains itself
 @dataclass(frozen=True, eq=False)
 class Definiteness(check.Record):
@@ -39,7 +35,6 @@ class Definiteness(check.Record):
 
     def __bool__(self) -> bool:
         return self.positive_definite
-
 
 # %% [3] A check that explains itself
 def _rounding(K):
@@ -69,7 +64,6 @@ def _verdict(K, tol):
     sign = "positive" if strict else "zero up to rounding"
     return Definiteness(True, strict, f"the smallest eigenvalue is {sign}",
                         None, smallest)
-
 
 # %% [4] A check that explains itself
 def is_positive_definite(K, tol: float | None = None) -> Definiteness:
@@ -110,7 +104,6 @@ def is_positive_definite(K, tol: float | None = None) -> Definiteness:
     a /= np.linalg.norm(a)
     return Definiteness(False, False, "after scaling " + verdict.reason, a,
                         float(a @ K @ a))
-
 
 # %% [5] The type `Kernel`
 def checked(read: Callable, **default):
@@ -214,7 +207,6 @@ class Kernel(check.Vectors):
                          "subtract Gram matrices and check the result "
                          "with is_positive_definite")
 
-
 # %% [6] The type `Kernel`
 def as_kernel(kernel, name: str = "kernel", definite: bool = False):
     """The kernel itself, if it is one (:prf:ref:`def-kernel`); with
@@ -227,7 +219,6 @@ def as_kernel(kernel, name: str = "kernel", definite: bool = False):
                          "is known not to be: some expansions would have a "
                          "negative squared norm")
     return kernel
-
 
 # %% [7] The type `Kernel`
 @dataclass(frozen=True)
@@ -246,7 +237,6 @@ class Linear(Kernel):
 
     def _diag(self, X):
         return np.sum(X**2, axis=1)
-
 
 # %% [8] Kernels on documents, strings and anything else
 def _text(value, name):
@@ -285,7 +275,6 @@ class substrings:
     def __call__(self, text: str) -> Counter:
         text, p = _text(text, "text"), self.p
         return Counter(text[i:i + p] for i in range(len(text) - p + 1))
-
 
 # %% [9] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
@@ -329,7 +318,6 @@ class FeatureKernel(Kernel):
         return np.array([float(sum(v * v for v in row.values()))
                          for row in X])
 
-
 # %% [10] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
@@ -370,7 +358,6 @@ class FunctionKernel(Kernel):
         return check.real_array([self.function(x, x) for x in X],
                                 "function", 1)
 
-
 # %% [11] Kernels on documents, strings and anything else
 @dataclass(frozen=True)
 class Delta(Kernel):
@@ -410,7 +397,6 @@ def _has_nan(key):
     if isinstance(key, (tuple, frozenset)):
         return any(map(_has_nan, key))
     return key != key
-
 
 # %% [12] The rules as code
 @dataclass(frozen=True, eq=False)
@@ -453,7 +439,6 @@ class Pairs(check.Record):
                      for name in getattr(part, "columns", None) or ()
                      ) or None
 
-
 # %% [13] The rules as code
 @dataclass(frozen=True)
 class _Two(Kernel):
@@ -476,7 +461,6 @@ class _Two(Kernel):
     def _diag(self, X):
         return self._combine(self.first._diag(X.first),
                           self.second._diag(X.second))
-
 
 # %% [14] The rules as code
 class Sum(_Two):
@@ -508,7 +492,6 @@ class TensorProduct(Product):
                              f"{type(X).__name__}")
         return Pairs(self.first._prepare(X.first, name),
                      self.second._prepare(X.second, name))
-
 
 # %% [15] The rules as code
 class _One(Kernel):
@@ -548,7 +531,6 @@ class Power(_One):
     def _of(self, k):
         return k**self.m
 
-
 # %% [16] The rules as code
 @dataclass(frozen=True)
 class Mapped(_One):
@@ -568,7 +550,6 @@ class Mapped(_One):
 
     def _of(self, k):
         return k
-
 
 # %% [17] The rules as code
 @dataclass(frozen=True)

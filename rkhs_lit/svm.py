@@ -1,9 +1,6 @@
-"""Support vector machines: the widest street between two classes
-
-The exported cells of the chapter ``book/svm.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Support vector machines: the widest street between two classes"""
+# The exported cells of book/svm.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 8052518f9d89aacd
 
 # %% [1] Support vector machines: the widest street between two classes
@@ -18,7 +15,6 @@ from rkhs_lit.kernels import Gaussian, Kernel, Linear
 from rkhs_lit.low_rank import pivoted_cholesky
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 from rkhs_lit.quadratic import solve_qp
-
 
 # %% [2] Two weights at a time
 def pair_steps(K, t, a, low, high, tol, steps):
@@ -53,7 +49,6 @@ def pair_steps(K, t, a, low, high, tol, steps):
         up[i], down[i] = -np.inf if s == rise else 0.0, 0.0
         up[j], down[j] = 0.0, np.inf if s == fall else 0.0
     return a, t
-
 
 # %% [3] Weights, offset and certificate
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,7 +115,6 @@ class SVM(check.Record):
         return np.where(self.alpha < self.C, 0.0,
                         np.maximum(0.0, 1 - self.margins))
 
-
 # %% [4] Weights, offset and certificate
 def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
@@ -176,7 +170,6 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
             "stays above a millionth of the objective. Take a smaller C")
     return found
 
-
 # %% [5] Fine print
 # The map of the kernel k / unit, K its Gram matrix up to _MANY points; for
 # programmes Q = y_i y_j k(x_i, x_j) / unit, or a thin F with FF' = Q.
@@ -211,7 +204,6 @@ def _values(s, u):
     a, held = s.y * u, np.flatnonzero(u)
     return s.y * (s.Psi.dot(a[held], s.Psi[held]) if s.K is None
                   else s.K @ a)
-
 
 # %% [6] Fine print
 def _face(K, t, a, low, high, moving, mu):
@@ -261,7 +253,6 @@ def _climb(K, t, a, low, high, tol):
         a, t = p if theta == 1 else a + theta * e, t - theta * Ke
     return a, t
 
-
 # %% [7] Fine print
 def _working_sets(s, C):
     """The C-SVM, by its dual on at most _MANY points at a time; or None
@@ -296,7 +287,6 @@ def _working_sets(s, C):
         t[:n] -= s.Psi.dot(change[moved], Psi_B[moved])
     return _placed(s, C, np.abs(a[:n]))
 
-
 # %% [8] Fine print
 def _offset(s, alpha, f, c):
     """The ends of the interval of optimal offsets."""
@@ -329,7 +319,6 @@ def _hulls(s, h):
     lower = sum(h * group for group, mean in zip(_groups(s), alone) if mean)
     A = [1.0 * group for group, mean in zip(_groups(s), alone) if not mean]
     return _dual(s, 0.0, A, 1.0, lower, h)
-
 
 # %% [9] Fine print
 def _forms(s):
@@ -376,7 +365,6 @@ def _soft(s, C):
         alpha = _dual(s, 1.0, [s.y] if s.offset else [], 0.0, 0.0, c)
     return None if alpha is None else _placed(s, C, alpha)
 
-
 # %% [10] Fine print
 def _placed(s, C, alpha):
     """The machine with these weights and the middle optimal offset."""
@@ -411,7 +399,6 @@ def _certified(machines):
             return best
     return best if best and best.gap <= 1e-6 * best.primal else None
 
-
 # %% [11] Fine print
 def _level(g, u, h):
     """The r with g <= r where u > 0, and g >= r where u < h."""
@@ -441,7 +428,6 @@ def _reduced(s, nu):
     return _machine(s, c / s.unit, alpha, f, b,
                     (low, high) if low < high else (b, b), nu=nu,
                     rho=float(s.unit / (c * n)))
-
 
 # %% [12] The ν-SVM: a parameter with a meaning
 def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:

@@ -1,9 +1,6 @@
-"""Choosing a machine: width, price, cross-validation
-
-The exported cells of the chapter ``book/svm_choice.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Choosing a machine: width, price, cross-validation"""
+# The exported cells of book/svm_choice.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 51fa183aedf78081
 
 # %% [1] Choosing a machine: width, price, cross-validation
@@ -17,7 +14,6 @@ from rkhs_lit.kernels import Gaussian, Kernel, Linear
 from rkhs_lit.moore_aronszajn import Features
 from rkhs_lit.ridge import split_folds
 from rkhs_lit.svm import SVM, svm
-
 
 # %% [2] Points that were not used
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,9 +1,6 @@
-"""Work in pieces: sums over tiles, in parallel
-
-The exported cells of the chapter ``book/tiles.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Work in pieces: sums over tiles, in parallel"""
+# The exported cells of book/tiles.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: bd48d3e0bf44882f
 
 # %% [1] Work in pieces: sums over tiles, in parallel
@@ -30,7 +27,6 @@ import numpy as np
 
 import rkhs_lit.conventions as check
 
-
 # %% [2] Sums over tiles
 TILE = 256
 _stop = ContextVar("stop", default=bool)              # bool() is False
@@ -49,7 +45,6 @@ def _run(visit, start, n, m, ends):
                   slice(b, min(b + TILE, m or n)))
         first, last = first - len(row), last - len(row)
     return total
-
 
 # %% [3] The same sum, wherever it is taken
 _here = ContextVar("parallel", default=None)
@@ -85,7 +80,6 @@ class parallel:
     def __exit__(self, *error):
         _here.reset(self.before)
 
-
 # %% [4] Fine print
 # Runs on threads
 def _obey(stop, work, item):
@@ -106,7 +100,6 @@ def _threads(work, here):
                 ), pool._max_workers
         finally:
             stop.set()
-
 
 # %% [5] Fine print
 # Work as bytes
@@ -136,7 +129,6 @@ def _packed(work, parcels):
             "functools.partial(function, data, ...) with a function of a "
             "module, no closure; threads take any function") from error
     return file.getvalue()
-
 
 # %% [6] Fine print
 # What a worker does
@@ -174,7 +166,6 @@ def _remote(packed, item, caller, keys, *parcels):
     return pickle.dumps(Context().run(
         _obey, _abandoned(*caller), unpickler.load(), pickle.loads(item)))
 
-
 # %% [7] Fine print
 # Runs on processes, here or elsewhere
 @contextmanager
@@ -200,7 +191,6 @@ def _processes(work, here):
     for key in [*sent][:-16]:
         del sent[key]
 
-
 # %% [8] Fine print
 # A bar that counts runs
 def _bar(progress, items):
@@ -210,7 +200,6 @@ def _bar(progress, items):
             from tqdm import tqdm
             return tqdm(total=length_hint(items) or None)
     return nullcontext(SimpleNamespace(update=int))
-
 
 # %% [9] A sum of runs, in their order
 def reduce_runs(work: Callable, items: Iterable, *, threads: bool = False):
@@ -249,7 +238,6 @@ def reduce_runs(work: Callable, items: Iterable, *, threads: bool = False):
         finally:
             for future in running:
                 future.cancel()
-
 
 # %% [10] A sum of runs, in their order
 def reduce_tiles(visit: Callable, start: Callable | None, n: int,

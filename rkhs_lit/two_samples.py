@@ -1,9 +1,6 @@
-"""Two samples: a test whose level is exact
-
-The exported cells of the chapter ``book/two_samples.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Two samples: a test whose level is exact"""
+# The exported cells of book/two_samples.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: aa73eab4d49c88ff
 
 # %% [1] Two samples: a test whose level is exact
@@ -19,7 +16,6 @@ from rkhs_lit.mean_embedding import moved, squared_norm
 from rkhs_lit.mmd import sample_maps
 from rkhs_lit.pca import centre
 from rkhs_lit.tiles import reduce_runs
-
 
 # %% [2] Rounding must not break ties
 def permutation_pvalue(statistic: float, null_distribution, *,
@@ -65,7 +61,6 @@ class PermutationTest(check.Record):
         return (f"PermutationTest(statistic={self.statistic:.6g}, pvalue="
                 f"{self.pvalue:.6g}, B={len(self.null_distribution)})")
 
-
 # %% [3] Thousands of splits, one matrix product
 def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
     """MMD² of all splits of a pooled sample, from its centred Gram matrix
@@ -98,7 +93,6 @@ def _splits(K, unbiased, S):
          + 2 * q / (m * n) if unbiased else (len(S) / (m * n)) ** 2 * q)
     return T.tolist()
 
-
 # %% [4] Fine print
 def _orders(marks, B, rng):
     """The marks, then B random orders of them in blocks of 256 columns."""
@@ -106,7 +100,6 @@ def _orders(marks, B, rng):
     for first in range(0, B, 256):
         rows = np.tile(marks, (min(256, B - first), 1))
         yield rng.permuted(rows, axis=1).T
-
 
 # %% [5] The test
 def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,

@@ -1,9 +1,6 @@
-"""Features and sources: HSIC put to use
-
-The exported cells of the chapter ``book/unmixing.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+"""Features and sources: HSIC put to use"""
+# The exported cells of book/unmixing.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: 452bd5f374b2ad21
 
 # %% [1] Features and sources: HSIC put to use
@@ -19,7 +16,6 @@ from rkhs_lit.hsic import hsic
 from rkhs_lit.kernels import Gaussian, Kernel, reduce_tiles
 from rkhs_lit.mean_embedding import GaussianEmbedding, embedding_distance
 from rkhs_lit.moore_aronszajn import Features, paired
-
 
 # %% [2] Two classes
 def balanced_labels(y) -> np.ndarray:
@@ -39,7 +35,6 @@ def balanced_labels(y) -> np.ndarray:
                          f"{len(classes)}")
     plus = which == 1
     return np.where(plus, 1 / plus.sum(), -1 / (~plus).sum())
-
 
 # %% [3] Greedy selection
 @dataclass(frozen=True)
@@ -85,7 +80,6 @@ def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
     return FeatureSelection(features, tuple(path), tuple(values),
                             tuple(names[a] for a in features if names))
 
-
 # %% [4] Unmixing
 def _visit(U, V, p, q, total, i, j):
     """Add what the tiles (i, j) contribute to M1 and M u for both."""
@@ -115,7 +109,6 @@ def _unmix_objective(flat, k, Z):
     slope = pull @ Z
     slope -= np.sum(slope * unit, axis=1, keepdims=True) * unit
     return float(total[0].sum()) / n**2, (slope / length).ravel()
-
 
 # %% [5] Fine print
 def _whitened(X):
@@ -147,7 +140,6 @@ def _directions(start, forth):
     if not np.isfinite(W).all() or np.linalg.matrix_rank(W, 1e-8) < 2:
         raise ValueError("start must have two rows that are not parallel")
     return W
-
 
 # %% [6] The search
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,7 +197,6 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
     path = W / np.linalg.norm(W, axis=2, keepdims=True) @ back
     return Unmixing(path[-1], values[-1], path, values,
                     bool(np.abs(found.jac).max() <= tol))
-
 
 # %% [7] Normal variables: a closed form
 def hsic_gaussian(k: Gaussian, l: Gaussian, covariance, *,

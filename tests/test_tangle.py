@@ -49,7 +49,7 @@ def edit(path, old, new):
 def test_module_holds_the_exported_cells_verbatim_and_says_where_they_are(book):
     assert main([], book) == 0
     text = (book / "rkhs_lit" / "circles.py").read_text()
-    assert text.startswith('"""Circles\n') and "book/circles.ipynb" in text
+    assert text.startswith('"""Circles"""\n') and "book/circles.ipynb" in text
     found = [text.index(f"{head}\n{code}\n") for head, code in zip(
         ("# %% [1] Circles", "# %% [2] The area", "# %% [3] The area"), CODE
     )]
@@ -212,7 +212,7 @@ def test_a_title_with_a_backslash_makes_a_module_without_warnings(book):
     edit(book / "book/circles.ipynb", "# Circles", "# Circles and $\\\\pi$")
     assert main([], book) == 0
     text = (book / "rkhs_lit/circles.py").read_text()
-    assert text.startswith('r"""Circles and $\\pi$\n')
+    assert text.startswith('r"""Circles and $\\pi$"""\n')
     compile(text, "circles.py", "exec")
 
 

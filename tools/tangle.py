@@ -33,12 +33,9 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 DELIMITER = re.compile(r"^# %% \[(\d+)\] ?(.*)$", re.M)
-HEADER = '''{raw}"""{title}
-
-The exported cells of the chapter ``book/{name}.ipynb``, in its order.
-"""
-# Generated. Edit the chapter, then `make tangle`; or edit inside the cells
-# below, then `make untangle`. `make test` fails while the two differ.
+HEADER = '''{raw}"""{title}"""
+# The exported cells of book/{name}.ipynb: `make tangle` writes them here, and
+# `make untangle` carries edits made inside the cells back.
 # Cells: {fingerprint}
 '''
 
@@ -161,7 +158,7 @@ def module_text(path):
         f"# %% [{number}] {cell.heading}\n{cell.source}\n"
         for number, cell in enumerate(cells, start=1)
     ]
-    return header + "\n" + "\n\n".join(parts)
+    return header + "\n" + "\n".join(parts)
 
 
 def module_cells(path):
