@@ -1,7 +1,7 @@
 """HSIC: one number for dependence"""
 # The exported cells of book/hsic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 92b8453e82d08f55
+# Cells: 24f908a893edd065
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -335,7 +335,7 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     if not factors:
         K, L = centre(Phi.gram() / a), centre(Psi.gram() / b)
         p, q, delta = np.linalg.norm(K), np.linalg.norm(L), 0.0
-        K = 2 * np.triu(K) - np.diag(K.diagonal())       # both halves in one
+        K = 2 * np.triu(K) - np.diag(K.diagonal())     # both halves in one
         statistics, step = partial(_by_matrices, K, L), 64
     ties = 1e-10 * p * q + n * ROUNDING * (p * q / 4 + p + q) + delta
     if 0 < p * q <= ties and not (is_constant(Phi) or is_constant(Psi)):
