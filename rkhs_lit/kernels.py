@@ -1,7 +1,7 @@
 r"""Kernels on $\R^d$, and features one can list"""
 # The exported cells of book/kernels.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 4124fa010ad77dda
+# Cells: 61179a39e89fff86
 
 # %% [1] Kernels on $\R^d$, and features one can list
 import math
@@ -26,9 +26,7 @@ from rkhs_lit.tiles import TILE, reduce_tiles
 # %% [2] Polynomial kernels, and all their monomials
 class _OnVectors(Kernel):
     _prepare = staticmethod(as_points)
-
-    def _diag(self, X):
-        return np.ones(len(X))
+    _diag = staticmethod(lambda X: np.ones(len(X)))        # k(x, x) = 1
 
 
 class _OfProduct(_OnVectors):

@@ -1,7 +1,7 @@
 """Mean embeddings: a distribution is a point"""
 # The exported cells of book/mean_embedding.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 9fc4acbe6af81099
+# Cells: bace3eb410835a78
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -158,6 +158,8 @@ def moved(Phi: Features, *others: Features) -> list[Features]:
     maps = [Phi, *others]
     if not all(isinstance(F, Features) for F in maps):
         raise ValueError("Phi and others must be Features")
+    if not isinstance(Phi.kernel, (Linear, Scaled, Sum, Mapped)):
+        return maps
     near = _moved(Phi.kernel, [F.points for F in maps])
     return maps if near == Phi.kernel else [
         Features(near, F, F.name, F.kernel_name) for F in maps]
