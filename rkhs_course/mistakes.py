@@ -148,7 +148,7 @@ def _chain_rule(shift, weights=np.diag):
     return wrong
 
 
-def _conditional(matrix):
+def _embedding_at(matrix):
     def wrong(self, x):
         K, L, n = self.k(self.X), self.l(self.Y), len(self.X)
         return r.RKHSFunction(self.l, self.Y, solve(matrix(self, K, L, n),
@@ -614,12 +614,12 @@ MISTAKES = {
             lambda Kx, Ky, Kz, lam: len(Kx) * r.conditional_hsic(Kx, Ky, Kz, lam),
     },
     "conditional_embedding": {
-        LAMBDA: _conditional(lambda self, K, L, n: K + self.lam * eye(n)),
-        NO_RIDGE: _conditional(lambda self, K, L, n: K),
+        LAMBDA: _embedding_at(lambda self, K, L, n: K + self.lam * eye(n)),
+        NO_RIDGE: _embedding_at(lambda self, K, L, n: K),
         "the weights k_X(x) were used without (K + nλI)⁻¹":
-            _conditional(lambda self, K, L, n: eye(n)),
+            _embedding_at(lambda self, K, L, n: eye(n)),
         "the Gram matrix of Y was used for that of X":
-            _conditional(lambda self, K, L, n: L + n * self.lam * eye(n)),
+            _embedding_at(lambda self, K, L, n: L + n * self.lam * eye(n)),
     },
     "kernel_sum_rule": {
         LAMBDA: _sum_rule(lambda n, lam: lam),
