@@ -1,7 +1,7 @@
 """Bayes' rule: change the prior, keep the sample"""
 # The exported cells of book/bayes_rule.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 34a86f98a5087c70
+# Cells: 958025c936cd77b2
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -31,8 +31,7 @@ def posterior_weights(G, w, phi, eps: float,
     """The weights ζ = Re ΛG (S + i√ε I)⁻¹ φ of a posterior, from the
     weights w of the prior, for K = G G', S = G'ΛG and a φ, or columns φ,
     with k_X(x) = G φ (:prf:ref:`thm-bayes-low-rank`). For "clipped" it is
-    (S + εI)⁻¹, with the positive parts of w. The arrays are not
-    checked."""
+    (S + εI)⁻¹, with the positive parts of w. No array is checked."""
     eps, shift = check.positive(eps, "eps"), 1j * math.sqrt(eps)
     if check.choice(method, "method", METHODS) == "clipped":
         w, shift = np.maximum(w, 0.0), eps
@@ -55,8 +54,7 @@ class Coordinates(check.Record):
 
     ``phi(T)`` has the vectors φ(t) of the points T in its rows, and the
     (n, r) array ``phi.G`` those of the points X of Φ: K = G G' and
-    k_X(t) = G φ(t), up to `tol` and `max_rank` of `pivoted_cholesky`.
-    """
+    k_X(t) = G φ(t), up to `tol` and `max_rank` of `pivoted_cholesky`."""
 
     Phi: Features
     tol: float
@@ -100,25 +98,18 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
     with w = (L + nλI)⁻¹ prior(Y) (:prf:ref:`thm-kernel-sum-rule`). The
     n w_i estimate the density ratio at y_i; some may be negative.
 
-    Parameters
-    ----------
-    k, l, X, Y : kernels, and sequences of n effects and n causes for them
-    prior : the embedding in H_l of the new distribution of Y
-    lam : λ > 0, added to the operator C_YY: nλ beside the Gram matrix
-    eps : not used, so that all three rules take the same arguments
-    tol : the share of the trace that a low-rank factor may leave out
+    X are n effects of the causes Y, and the prior in H_l embeds the new
+    distribution of Y. A low-rank factor of L may leave out the share `tol`
+    of the trace; eps is here for all three rules to have one signature.
 
-    Examples
-    --------
     Of three days without sun two were rainy; sun makes all dry. If half
     of the days have sun:
 
     >>> from rkhs_lit.kernels import Delta
     >>> d = Delta()
     >>> half = RKHSFunction(d, ["sun", "cloud"], [0.5, 0.5])
-    >>> mu = kernel_sum_rule(d, d, ["dry", "wet", "wet", "dry"],
-    ...                      ["cloud", "cloud", "cloud", "sun"], half,
-    ...                      1e-12)
+    >>> X, Y = ["dry", "wet", "wet", "dry"], ["cloud"] * 3 + ["sun"]
+    >>> mu = kernel_sum_rule(d, d, X, Y, half, 1e-12)
     >>> mu(["dry", "wet"]).round(6)
     array([0.666667, 0.333333])
     """
@@ -145,14 +136,7 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
 class KernelPosterior(check.Record):
     """The embeddings of the posterior distributions of Y given X = x,
     for all x (:prf:ref:`thm-kbr-gram`), made by `kernel_bayes_rule`, or
-    from weights of the prior that are known.
-
-    Parameters
-    ----------
-    k, l, X, Y, eps, method, tol : as for `kernel_bayes_rule`
-    prior_weights : (n,) array
-        The numbers w_i: the density ratio at y_i, divided by n.
-    """
+    from known weights of the prior, the density ratio at y_i over n."""
 
     k: Kernel
     l: Kernel
@@ -178,8 +162,7 @@ class KernelPosterior(check.Record):
                 f"{self.method}, eps={self.eps:.6g})")
 
     def weights_at(self, T) -> np.ndarray:
-        """The weights ζ(t) = Zφ(t) of the posteriors at the points T, an
-        (n, m) array."""
+        """The (n, m) weights ζ(t) = Zφ(t) of posteriors at m points T."""
         return self.Z @ self.phi(T).T
 
     def __call__(self, x) -> RKHSFunction:
@@ -200,25 +183,19 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
                       tol: float = 1e-14) -> KernelPosterior:
     """The posterior embeddings Σ ζ_i(x) l(y_i, ·) of Y given X = x for
     another prior distribution of Y, with weights of any sign
-    (:prf:ref:`thm-kernel-bayes-rule`).
+    (:prf:ref:`thm-kernel-bayes-rule`). Other arguments as for
+    `kernel_sum_rule`.
 
-    Parameters
-    ----------
-    k, l, X, Y, prior, lam, tol : as for `kernel_sum_rule`
-    eps, method : ε > 0 and "squared" for (C² + εI)⁻¹ C with the operator
-        C = C_XX of the prior, so that √ε compares with its eigenvalues;
-        or "clipped" for (C + εI)⁻¹ with the positive parts of the weights
-
-    Examples
-    --------
-    As for `kernel_sum_rule`: three dry days of four have had sun.
+    The method is "squared", with (C² + εI)⁻¹ C for the operator C = C_XX
+    of the prior, so that √ε compares with its eigenvalues, or "clipped",
+    with (C + εI)⁻¹ and the positive parts of the weights. On the days of
+    `kernel_sum_rule`, three dry ones of four have had sun:
 
     >>> from rkhs_lit.kernels import Delta
     >>> d = Delta()
     >>> half = RKHSFunction(d, ["sun", "cloud"], [0.5, 0.5])
-    >>> posterior = kernel_bayes_rule(
-    ...     d, d, ["dry", "wet", "wet", "dry"],
-    ...     ["cloud", "cloud", "cloud", "sun"], half, 1e-12, 1e-24)
+    >>> X, Y = ["dry", "wet", "wet", "dry"], ["cloud"] * 3 + ["sun"]
+    >>> posterior = kernel_bayes_rule(d, d, X, Y, half, 1e-12, 1e-24)
     >>> posterior("dry")(["sun", "cloud"]).round(6)
     array([0.75, 0.25])
     """
@@ -228,16 +205,14 @@ def kernel_bayes_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
 # %% [6] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
 class BayesValidation(check.Record):
-    """The choice of `validate_bayes_rule`: λ with the least first score
-    and, for this λ, ε with the least second one, the risk
-    (:prf:ref:`prop-kbr-scores`)."""
+    """The choice of `validate_bayes_rule` (:prf:ref:`prop-kbr-scores`)."""
 
     lams: np.ndarray
     epsilons: np.ndarray
-    ratio_scores: np.ndarray
-    risks: np.ndarray
-    lam: float
-    eps: float
+    ratio_scores: np.ndarray    #: the first score, for each λ
+    risks: np.ndarray           #: the second, for each ε and the best λ
+    lam: float                  #: has the least first score
+    eps: float                  #: has the least risk
 
     def __repr__(self):
         return f"BayesValidation(lam={self.lam:.6g}, eps={self.eps:.6g})"

@@ -1,7 +1,7 @@
 """Cross-covariance: one operator for all covariances"""
 # The exported cells of book/cross_covariance.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: b1a248957c31c719
+# Cells: c946c29b21fb5ec4
 
 # %% [1] Cross-covariance: one operator for all covariances
 import functools
@@ -110,8 +110,16 @@ class RKHSOperator(check.Record, check.Vectors):
     def __post_init__(self):
         Phi = Features(self.k, self.X, "X", "k")
         Psi = Features(self.l, self.Y, "Y", "l")
+        W, n, m = self.weights, Phi.n, Psi.n
+        if not isinstance(W, LowRank):
+            W = check.frozen(check.real_array(W, "weights"))
+        if W.shape == (n,) == (m,):
+            W = LowRank(0 * W, 0 * W, W)
+        if W.shape != (n, m):
+            raise ValueError(f"weights must be {n} × {m}, or for n = m "
+                             f"their diagonal, got shape {W.shape}")
         vars(self).update(X=Phi.points, Y=Psi.points, Phi=Phi, Psi=Psi,
-                          weights=_weights(self.weights, Phi.n, Psi.n))
+                          weights=W)
 
     def __repr__(self):
         return (f"RKHSOperator({self.l} -> {self.k}, n={self.Phi.n}, "
@@ -221,17 +229,6 @@ def _same(a, b):
 def _thin(W):
     """Whether W = U V' without a diagonal."""
     return isinstance(W, LowRank) and W.diagonal is None
-
-
-def _weights(W, n, m):
-    if not isinstance(W, LowRank):
-        W = check.frozen(check.real_array(W, "weights"))
-    if W.shape == (n,) == (m,):
-        return LowRank(0 * W, 0 * W, W)
-    if W.shape != (n, m):
-        raise ValueError(f"weights must be {n} × {m}, or for n = m their "
-                         f"diagonal, got shape {W.shape}")
-    return W
 
 
 def _sum(V, W, same):
@@ -411,11 +408,9 @@ DENSE = 1000
 def hs_norm(A: RKHSOperator) -> float:
     """The Hilbert–Schmidt norm of an operator, the root of
     ``hs_inner(A, A)`` (:prf:ref:`thm-operator-calculus`), where that sum
-    cancels by way of :prf:ref:`thm-operator-core`.
-
-    A `PrecisionWarning` says that features far from zero leave no digit,
-    although they were moved if possible (:prf:ref:`lem-operator-moved`).
-    """
+    cancels by way of :prf:ref:`thm-operator-core`. A `PrecisionWarning`
+    says that features far from zero, although moved if possible
+    (:prf:ref:`lem-operator-moved`), leave no digit."""
     (s, U), = _units(_as_operator(A))
     bound, many = _bound(U) ** 2, max(A.Phi.n, A.Psi.n) > DENSE
     square = squared_norm(float(_trace(U, U)), bound, "the kernels of A")

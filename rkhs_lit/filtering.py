@@ -1,7 +1,7 @@
 """Filtering: Bayes' rule, again and again"""
 # The exported cells of book/filtering.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 8e3bcdf99df04761
+# Cells: 54ac10326653933b
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -11,7 +11,6 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 import rkhs_lit.conventions as check
-from rkhs_lit.conventions import as_points, as_sequence
 from rkhs_lit.bayes_rule import (METHODS, Coordinates, Embedding,
                                  posterior_weights)
 from rkhs_lit.conditional_embedding import one_point, values_at
@@ -31,15 +30,14 @@ def unit_mass(w) -> np.ndarray:
 @dataclass(frozen=True, eq=False, repr=False)
 class Filtered(check.Record):
     """What a `KernelBayesFilter` has made of T observations
-    (:prf:ref:`alg-kernel-filter`): in row t of the weights those of the
-    embedding at time t, a point for it, and a note how it was found:
+    (:prf:ref:`alg-kernel-filter`). Notes say how an embedding was found:
     "start", "posterior", "prediction", "restart" or "training"."""
 
     kernel: Kernel
     states: Sequence
-    weights: np.ndarray
-    estimates: Sequence
-    notes: tuple[str, ...]
+    weights: np.ndarray       #: those of the embedding at time t in row t
+    estimates: Sequence       #: a point for each embedding
+    notes: tuple[str, ...]    #: how each of them was found
 
     def __repr__(self):
         T, n = self.weights.shape
@@ -63,28 +61,16 @@ class KernelBayesFilter(check.Record):
     """The kernel Bayes filter: hidden states from observations, learnt
     from a recording of both (:prf:ref:`thm-filter-recursion`).
 
-    Parameters
-    ----------
-    k, l : kernels on the states and on the observations
-    states, observations : sequences of n + 1 points
-        A trajectory and what was observed of it. The last state is a
-        successor only: the attributes keep the first n points.
-    lam : float
-        λ > 0, added to the covariance operator of the states, and for
-        the first observation to that of the observations.
-    eps, method : as for `kernel_bayes_rule`
-    next_states : the successors, if the n states with n observations are
-        not one trajectory
-    estimate : "auto", "preimage", "mean" or "state"
-        How an embedding becomes a point: by its pre-image (for a
-        Gaussian k), as the weighted mean of the states, or as the state
-        at which it is largest (for states of any kind).
-    normalise : whether weights get mass one (:prf:ref:`def-filter-mass`);
-        if not, they may fade away (:prf:ref:`prop-filter-scale`)
-    tol, max_rank : as for `pivoted_cholesky`
+    The recording is a trajectory of n + 1 states, of which the first n are
+    kept, or n states of any origin and their `next_states`. To the
+    covariance operator of the states, at the first observation to that of
+    the observations, λ is added; ε and `method` are those of
+    `kernel_bayes_rule`, tol and max_rank those of `pivoted_cholesky`. The
+    estimate is the "preimage" of an embedding if k is Gaussian, the
+    weighted "mean" of the states, or the "state" where it is largest.
+    Weights that do not get mass one (:prf:ref:`def-filter-mass`) may fade
+    away (:prf:ref:`prop-filter-scale`).
 
-    Examples
-    --------
     >>> from rkhs_lit.kernels import Delta
     >>> lamp = KernelBayesFilter(Delta(), Delta(), ["on", "off"] * 9,
     ...                          ["red", "dark"] * 9, 1e-3, 1e-6)
@@ -126,7 +112,7 @@ class KernelBayesFilter(check.Record):
         estimate = check.choice(self.estimate, "estimate",
                                 ("auto", "mean", "state", own))
         if estimate == "mean":
-            as_points(Phi.points, "states")          # must be vectors
+            check.as_points(Phi.points, "states")    # must be vectors
 
         phi = Coordinates(whole, self.tol, self.max_rank)
         gamma = Coordinates(Psi, self.tol, self.max_rank)
@@ -164,8 +150,8 @@ class KernelBayesFilter(check.Record):
         """The embeddings and estimates for a sequence of observations,
         the first of which follows on `previous`, if that is given. One
         that is None, or NaN, or a row of NaN of an array, is missing."""
-        rows = ys if type(ys) is np.ndarray and ys.ndim else as_sequence(
-            ys, "ys")
+        rows = ys if type(ys) is np.ndarray and ys.ndim else (
+            check.as_sequence(ys, "ys"))
         there = np.array([y is not None and np.any(y == y) for y in rows])
         if not there.all():             # what stands there is not used
             check.same_columns(ys, self.gamma.Phi)
@@ -207,7 +193,7 @@ class KernelBayesFilter(check.Record):
     def locate(self, W) -> Sequence:
         """A point for each row of W, the weights of an embedding at the
         states, in the way that `estimate` says."""
-        W = as_points(W, "W")
+        W = check.as_points(W, "W")
         if W.shape[1] != self.Phi.n:
             raise ValueError("W must have a weight for each of "
                              f"{self.Phi.n} states, got shape {W.shape}")
@@ -218,7 +204,7 @@ class KernelBayesFilter(check.Record):
         if self.estimate == "state":
             return self.Phi[best].points
         if self.estimate == "mean":
-            X, means = as_points(self.states, "states"), []
+            X, means = check.as_points(self.states, "states"), []
             for j, u in zip(best, map(unit_mass, W)):
                 if u.sum() < np.abs(u).sum() / 10:         # they cancel
                     u = unit_mass(np.maximum(u, 0.0))
@@ -230,8 +216,7 @@ class KernelBayesFilter(check.Record):
                             else found)
 
     def retune(self, lam: float, eps: float) -> "KernelBayesFilter":
-        """The same filter with other regularisers; the features are
-        not computed again."""
+        """The same filter and features with other regularisers."""
         lam, eps = check.positive(lam, "lam"), check.positive(eps, "eps")
         prior, start = (check.frozen(cho_solve(ridge_factor(
             E.T @ E, self.Phi.n * lam, "n lam", name), E.T).T)
@@ -244,16 +229,14 @@ class KernelBayesFilter(check.Record):
 # %% [5] Choosing the parameters
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterValidation(check.Record):
-    """The choice of `validate_filter` (:prf:ref:`def-filter-validation`):
-    the best filter, trained on the whole trajectory, the errors for each
-    pair of kernels, λ and ε, and the place of the least of them."""
+    """What `validate_filter` chose (:prf:ref:`def-filter-validation`)."""
 
-    filter: KernelBayesFilter
+    filter: KernelBayesFilter     #: the best, trained on the whole
     kernels: tuple[tuple[Kernel, Kernel], ...]
     lams: np.ndarray
     epsilons: np.ndarray
-    errors: np.ndarray
-    best: tuple[int, int, int]
+    errors: np.ndarray            #: for each pair of kernels, λ and ε
+    best: tuple[int, int, int]    #: the place of the least of them
 
     def __repr__(self):
         return (f"FilterValidation({self.filter}, "
@@ -266,17 +249,12 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
                     normalise: bool = True, tol: float = 1e-10,
                     max_rank: int | None = None) -> FilterValidation:
     """Choose kernels, λ and ε of a filter by its error at the end of
-    the recording (:prf:ref:`def-filter-validation`).
-
-    Parameters
-    ----------
-    kernels, lams, epsilons : lists of pairs (k, l) and of numbers
-    states, observations : array and sequence of n + 1 points
-    held_out : how many of the last states are estimated, not trained on
-    method, estimate, normalise, tol, max_rank : of `KernelBayesFilter`
-    """
-    X = as_points(states, "states").reshape(np.shape(states))
-    Y = as_sequence(observations, "observations")
+    the recording, where the last `held_out` states are estimated and not
+    trained on (:prf:ref:`def-filter-validation`). The kernels are pairs
+    (k, l), the states an array; the options are those of
+    `KernelBayesFilter`."""
+    X = check.as_points(states, "states").reshape(np.shape(states))
+    Y = check.as_sequence(observations, "observations")
     if len(X) != len(Y):
         raise ValueError("observations must be as many as states "
                          f"({len(X)}), got {len(Y)}")
@@ -284,7 +262,7 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     if cut < 2:
         raise ValueError("held_out must leave at least two of "
                          f"{len(X)} states for training, got {held_out}")
-    for pair in as_sequence(kernels, "kernels"):
+    for pair in check.as_sequence(kernels, "kernels"):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise ValueError("kernels must be a list of pairs (k, l) of "
                              f"kernels, got {pair!r} in it")

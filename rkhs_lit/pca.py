@@ -1,7 +1,7 @@
 """Kernel PCA: principal components that are functions"""
 # The exported cells of book/pca.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: bc9e70ab1e865374
+# Cells: 985f96c985e8f314
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -38,20 +38,15 @@ def centre(K) -> np.ndarray:
 @dataclass(frozen=True, eq=False, repr=False)
 class PrincipalComponents(check.Record):
     """Principal components f_1, ..., f_r of features, as expansions in the
-    same m points, the data or landmarks; made by `kernel_pca`. The weights
-    of f_l are column l of `weights`, those of the features' mean are
-    `mean_weights`, zeros if it was not subtracted, and `offsets` are its
-    inner products with the components. The `eigenvalues` fall; `variance`
-    is the sum of all of them, also beyond r, and with landmarks that of the
-    projected features (:prf:ref:`thm-kpca`)."""
+    same points; made by `kernel_pca` (:prf:ref:`thm-kpca`)."""
 
     kernel: Kernel
-    points: Sequence
-    weights: np.ndarray
-    mean_weights: np.ndarray
-    offsets: np.ndarray
-    eigenvalues: np.ndarray
-    variance: float
+    points: Sequence            #: the data, or landmarks
+    weights: np.ndarray         #: those of f_l in column l
+    mean_weights: np.ndarray    #: of the mean that was subtracted, or zeros
+    offsets: np.ndarray         #: its inner products with f_1, ..., f_r
+    eigenvalues: np.ndarray     #: λ_1 ≥ ... ≥ λ_r
+    variance: float             #: λ_1 + λ_2 + ..., also beyond r
 
     def __post_init__(self):
         Phi = Features(self.kernel, self.points, "points")
@@ -60,8 +55,7 @@ class PrincipalComponents(check.Record):
         vars(self).update(arrays, points=Phi.points, features=Phi)
 
     def __repr__(self):
-        return (f"PrincipalComponents({self.kernel}, "
-                f"r={len(self.eigenvalues)})")
+        return f"PrincipalComponents({self.kernel}, r={len(self.offsets)})"
 
     @property
     def components(self) -> tuple[RKHSFunction, ...]:
@@ -136,22 +130,14 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
                centred: bool = True, solver: str = "auto",
                max_rank: int | None = None) -> PrincipalComponents:
     """Principal components f = Σ α_i k(x_i, ·) / √(nλ), of norm one, where
-    HKH α = nλ α for the centred Gram matrix (:prf:ref:`thm-kpca`). The
+    HKH α = nλ α, or Kα = nλ α if not centred (:prf:ref:`thm-kpca`). The
     eigenvalues are the λ (scikit-learn's are nλ), and the largest score on
     X in absolute value is positive.
 
-    Parameters
-    ----------
-    kernel, X : positive definite Kernel, sequence of n points of any kind
-    n_components : int, optional
-        More than there are is an error; by default all of them.
-    centred : bool
-        Whether the mean of the features is subtracted.
-    solver : "auto", "dense" or "iterative"
-        All eigenvalues, or the leading ones only; "auto" takes the
-        latter if n > 500 and n_components < n / 20.
-    max_rank : int, optional
-        Take so many landmarks instead (:prf:ref:`thm-kpca-low-rank`).
+    By default all components are found, by the solver "dense";
+    "iterative" finds the leading ones only, and is the default if n > 500
+    and n_components < n / 20. With max_rank all features are projected on
+    the span of so many landmarks (:prf:ref:`thm-kpca-low-rank`).
 
     >>> kernel_pca(Gaussian(1.0), [0.0, 9.0], 1).eigenvalues.round(6)
     array([0.5])
@@ -355,15 +341,10 @@ def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
     z = Σ w_i k(x_i, z) x_i / f(z) of the Gaussian kernel, where w are the
     weights of f, of any signs (:prf:ref:`alg-preimage`).
 
-    Parameters
-    ----------
-    f, start : RKHSFunction, (d,) array or number, optional
-        If f is next to zero at the start, and without one, the point of f
-        at which f is largest is the start.
-    tol, max_steps : float, int
-        At the end no coordinate of the fixed-point step exceeds tol σ,
-        and no eigenvalue of the second derivative tol f(z) / σ²; if so
-        many steps are not enough, a ValueError says so.
+    Without a start, or if f is next to zero there, it is the point of f at
+    which f is largest. At the end no coordinate of the fixed-point step
+    exceeds tol σ, and no eigenvalue of the second derivative tol f(z) / σ²;
+    if max_steps are not enough for that, a ValueError says so.
 
     >>> f = RKHSFunction(Gaussian(1.0), [0.0, 0.5, 9.0], [1.0, 1.0, -1.0])
     >>> preimage(f, 2.0).round(4)
@@ -379,14 +360,13 @@ def preimage(f: RKHSFunction, start=None, *, tol: float = 1e-6,
     return Z[0]
 
 
-def _arrived(status, wanted, max_steps, row=None):
-    if not status.any():
-        return
-    message = (f"{wanted}, or no feature is near it" if status.max() == 2
-               else f"max_steps must be larger: after {max_steps} steps "
-               f"{np.sum(status)} of {len(status)} points still move")
-    where = "" if row is None else f": row {row + status.argmax()} of T"
-    raise ValueError(message + where)
+def _arrived(status, wanted, max_steps, where=""):
+    if status.max() == 2:
+        raise ValueError(f"{wanted}, or no feature is near it{where}")
+    if status.any():
+        raise ValueError(f"max_steps must be larger: after {max_steps} "
+                         f"steps {np.sum(status)} of {len(status)} points "
+                         f"still move{where}")
 
 
 def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
@@ -406,6 +386,7 @@ def denoise(pca: PrincipalComponents, T, *, tol: float = 1e-6,
         W = pca.mean_weights + pca.transform(start) @ pca.weights.T
         z, status = modes(Phi, W, start, tol=tol, max_steps=max_steps)
         _arrived(status, "T must have projections that are positive at T "
-                 "or at one of the points of pca", max_steps, a)
+                 "or at one of the points of pca", max_steps,
+                 f": row {a + status.argmax()} of T")
         Z.append(z)
     return np.vstack(Z)
