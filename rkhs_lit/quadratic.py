@@ -1,10 +1,9 @@
 """Quadratic programmes: an answer that comes with its proof"""
 # The exported cells of book/quadratic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 2f5c209c9557a720
+# Cells: 41de38b6065d5cc9
 
 # %% [1] Quadratic programmes: an answer that comes with its proof
-import math
 from collections import namedtuple
 from dataclasses import dataclass
 from fractions import Fraction
@@ -164,14 +163,9 @@ def _interior_point(programme, trace=None):
 _SMALL = 16
 
 
-def _dense(P):
-    return P if isinstance(P, np.ndarray) else P.toarray()
-
-
 def _dot(a, v):
     """a'v for floats a and fractions v."""
-    return sum((Fraction(s) * t for s, t in zip(a, v) if s and t),
-               Fraction(0))
+    return sum(Fraction(s) * t for s, t in zip(a, v) if s and t)
 
 
 def _exactly(M, right, v, held, weight):
@@ -203,7 +197,7 @@ def _exact(programme, x, y, side):
     """The solution in exact arithmetic, or None."""
     P, q, A, b, lower, upper = programme
     n, p, fixed = len(q), len(b), lower == upper
-    K = np.block([[_dense(P), A.T], [A, np.zeros((p, p))]])
+    K = np.block([[P @ np.eye(n), A.T], [A, np.zeros((p, p))]])
     right, price = np.append(-q, b), np.abs(P @ x + q + A.T @ y)
     side = np.where(fixed, 0, side)
     for count in range(60 if n + p <= _SMALL else 5):
@@ -211,9 +205,8 @@ def _exact(programme, x, y, side):
         held = np.append(~tight, np.full(p, True))
         if held.sum() > _SMALL:
             return None
-        v = np.append(np.where(tight, np.where(side < 0, upper, lower), x),
-                      y)
-        v = _exactly(K[held], right[held], v, held, np.ones(n + p))
+        v = np.where(tight, np.where(side < 0, upper, lower), x)
+        v = _exactly(K[held], right[held], [*v, *y], held, np.ones(n + p))
         if v is None:        # too many: let go the bound of least price
             if not side.any():
                 return None
@@ -232,7 +225,7 @@ def _exact(programme, x, y, side):
 
 def _semidefinite(P):
     """Is P positive semidefinite, as the floats describe it?"""
-    S = np.array([[*map(Fraction, row)] for row in _dense(P)])
+    S = np.array([[*map(Fraction, row)] for row in P @ np.eye(P.shape[0])])
     while len(S):
         d, a, S = S[0, 0], S[0, 1:], S[1:, 1:]
         if d < 0 or (not d and a.any()):
@@ -300,7 +293,7 @@ def _nearest(programme):
 def _cone(programme):
     """Minimise ‖d‖²/2 + q'd over the d that no constraint ends."""
     P, q, A, b, lower, upper = programme
-    A = np.vstack([A, _dense(P[abs(P) @ np.ones(len(q)) > 0])])
+    A = np.vstack([A, P[abs(P) @ np.ones(len(q)) > 0] @ np.eye(len(q))])
     return _Programme(
         sparse.eye_array(len(q), format="csr"), q, A, np.zeros(len(A)),
         np.where(np.isfinite(lower), 0.0, -np.inf),
@@ -441,9 +434,7 @@ def _quadratic(P, n):
         i, j = np.unravel_index(odd.argmax(), P.shape)
         raise ValueError(f"P must be symmetric, but P[{i}, {j}] - P[{j}, "
                          f"{i}] = {2 * odd[i, j]:.6g}")
-    # Divide by the diagonal: every variable has a scale of its own.
-    d = np.sqrt(np.maximum(P.diagonal(), 0.0))
-    d = np.maximum(d, math.sqrt(n * _EPS) * math.sqrt(largest) or 1.0)
+    d = np.sqrt(np.maximum(P.diagonal(), n * _EPS * largest or 1.0))
     S = P / d[:, None] / d
     tol = 2 * n * _EPS * max(1.0, np.abs(S).sum(axis=1).max())
     try:
@@ -491,10 +482,6 @@ def _checked(P, q, A, b, C, c, lower, upper, factor):
                   *bounds, len(right[0]))
 
 # %% [11] Fine print
-# Powers of two: variables, objective, rows.
-_Units = namedtuple("_Units", "x objective rows")
-
-
 def _scaled(given, units, far=np.inf):
     """The programme in these units; bounds beyond `far` are infinite."""
     P, F, q, A, b, lower, upper, p = given
@@ -508,7 +495,7 @@ def _scaled(given, units, far=np.inf):
 
 
 def _units(given):
-    """Units that bring the numbers near one."""
+    """Powers of two for variables, objective, rows: numbers near one."""
     def some(v, otherwise=0.0):         # minus infinity: no entry
         return np.where(np.isfinite(v), v, otherwise)
 
@@ -531,18 +518,16 @@ def _units(given):
     s = int(some(max((near - x).max(), (e_b + r).max(),
                      some(typical, -np.inf))))
     t = int(some(max(e_P + 2 * s, e_q + s)))
-    return _Units(x + s, t + t % 2, r[:-1] - s)
+    return x + s, t + t % 2, r[:-1] - s
 
 # %% [12] Fine print
 def _standard(given):
     """With slacks, and with v = F'x for a thin factor."""
     P, F, q, A, b, lower, upper, p = given
     n, m = len(q), len(b) - p
-    if F is not None and F.shape[1] >= n:
-        P, F = F @ F.T, None
-    P = np.zeros((n, n)) if P is None else P
-    F = np.zeros((n, 0)) if F is None else F
-    r = F.shape[1]
+    if F is None or F.shape[1] >= n:
+        P, F = F @ F.T if P is None else P, np.zeros((n, 0))
+    P, r = np.zeros((n, n)) if P is None else P, F.shape[1]
     P = (np.pad(P, (0, m)) if np.count_nonzero(P, axis=1).max() > 1
          else sparse.diags_array(np.concatenate(
              [P.diagonal(), np.zeros(m), np.ones(r)])).tocsr())
@@ -558,8 +543,9 @@ def _answer(given, units, status, x, y, z=None, w=None, *, direction=None,
             margin=0.0, **more):
     """The record, in the units and from the numbers of the caller."""
     P, F, q, A, b, lower, upper, p = given
-    n, k = len(q), 0 if status == "infeasible" else units.objective
-    x, y = np.ldexp(x[:n], units.x), np.ldexp(y[:len(b)], units.rows + k)
+    n, (unit, k, rows) = len(q), units
+    k = 0 if status == "infeasible" else k
+    x, y = np.ldexp(x[:n], unit), np.ldexp(y[:len(b)], rows + k)
     objective, gap, worst, margin = np.inf, np.inf, 0.0, np.ldexp(margin, k)
     r_p, size = A @ x - b, 1.0
 
@@ -567,7 +553,7 @@ def _answer(given, units, status, x, y, z=None, w=None, *, direction=None,
         return F @ (F.T @ v) if P is None else P @ v
 
     if status == "unbounded":
-        direction = np.ldexp(direction[:n], units.x)
+        direction = np.ldexp(direction[:n], unit)
         size, objective = np.abs(direction).max(), -np.inf
         direction, y, z, w = direction / size, 0 * y, 0 * x, 0 * x
         left = curved(direction)
@@ -601,29 +587,16 @@ def _answer(given, units, status, x, y, z=None, w=None, *, direction=None,
 # %% [14] The solver
 def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
              c=None, factor=None) -> QPSolution:
-    """Minimise x'Px/2 + q'x subject to Ax = b, Cx <= c and
-    lower <= x <= upper (:prf:ref:`thm-qp-trichotomy`,
-    :prf:ref:`alg-qp`).
+    """Minimise x'Px/2 + q'x for Ax = b, Cx <= c and lower <= x <= upper
+    (:prf:ref:`thm-qp-trichotomy`, :prf:ref:`alg-qp`).
 
-    The programme is taken as the floats describe it: that it is
-    infeasible or unbounded is said only if it is proved in exact
-    arithmetic.
+    The (n, n) matrix P is symmetric and positive semidefinite up to
+    rounding, maybe zero; or it is None, and `factor` is an (n, r) array F
+    with P = FF'. If every variable has a bound, a step then costs of the
+    order of n r² instead of n³ operations. The rows of A and C may be
+    dependent; one row may come with a plain number. Each bound is a
+    number or n of them, by default infinite; equal ones fix x.
 
-    Parameters
-    ----------
-    P : (n, n) array or None
-        Symmetric and positive semidefinite up to rounding, maybe zero.
-    q : (n,) array
-    A, b, C, c : (p, n) and (p,) arrays, or a row and a number, optional
-        The rows may be dependent.
-    lower, upper : (n,) array or float, optional
-        Bounds, by default infinite. Where they are equal, x is fixed.
-    factor : (n, r) array, optional
-        F with P = FF', in place of P. If every variable has a bound, a
-        step then costs of the order of n r² instead of n³ operations.
-
-    Examples
-    --------
     >>> found = solve_qp([[1, 0], [0, 1]], [0, -3], [1, 1], 1, lower=0)
     >>> print(found.status, found.x.round(6), found.equality.round(6))
     optimal [0. 1.] [2.]
@@ -634,14 +607,14 @@ def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
         i = np.argmax(lower - upper)
         if lower[i] > upper[i]:                    # a proof at first sight
             e = np.eye(len(lower))[i]
-            return _answer(given, _Units(0, 0, 0), "infeasible", np.clip(
-                0.0, upper, lower), 0 * given.b, e, e,
-                margin=lower[i] - upper[i], iterations=0)
+            return _answer(
+                given, (0, 0, 0), "infeasible", np.clip(0.0, upper, lower),
+                0 * given.b, e, e, margin=lower[i] - upper[i], iterations=0)
         units = _units(given)
         scaled = _scaled(given, units, 1e60)
         found = _verdict(_standard(scaled), len(given.q) + 2 * len(
             given.b) - given.equations <= _SMALL)
-        back = _scaled(scaled, _Units(*(-u for u in units)))
+        back = _scaled(scaled, [-u for u in units])
         same = [*map(np.array_equal, back, given)]
         if not {"infeasible": all(same[:5]), "unbounded": all(same)}.get(
                 found["status"], True):
