@@ -17,7 +17,7 @@ say = printf '\n==> %s\n'
 # Used as `command || $(fail) "what to do"`.
 fail = bash -c 'printf "\n*** %s\n" "$$1" >&2; exit 1' make
 
-.PHONY: help book coursework test browser test-package test-notebooks test-pages test-oldest lab tangle untangle execute lint bench mutate clean distclean
+.PHONY: help book coursework test browser test-package test-pages test-notebooks-1 test-notebooks-2 test-oldest lab tangle untangle execute lint bench mutate clean distclean
 
 help:  ## this list
 	echo "make <target>, where <target> is one of"
@@ -58,7 +58,7 @@ test: $(ENVIRONMENT)  ## run everything that must hold
 	$(say) "The package is what the book says"
 	$(BIN)/python tools/tangle.py --check || $(fail) \
 	  "Book and package differ: make tangle carries edits of the book, make untangle of the module."
-	OMP_NUM_THREADS=1 $(MAKE) --jobs=2 $(SYNC) test-notebooks test-package test-pages
+	OMP_NUM_THREADS=1 $(MAKE) --jobs=2 $(SYNC) test-pages test-package test-notebooks-1 test-notebooks-2
 	$(say) "Everything holds."
 
 # CHROMIUM=/path/to/chrome names another than the first on the path.
@@ -80,9 +80,12 @@ test-pages: $(ENVIRONMENT)
 	$(BIN)/pytest -q tests/test_pages.py || $(fail) "A built page is not as it should be."
 	$(MAKE) browser PAGES=some
 
-test-notebooks: $(ENVIRONMENT)
-	$(say) "Every notebook gives the outputs and the pictures that it shows"
-	$(BIN)/pytest -q --nbval --nbval-current-env -p no:cacheprovider book || $(fail) \
+# In two halves, so that two processes end together.
+test-notebooks-1: NOTEBOOKS = book/[a-g]*.ipynb
+test-notebooks-2: NOTEBOOKS = book/[h-z]*.ipynb
+test-notebooks-1 test-notebooks-2: $(ENVIRONMENT)
+	$(say) "Every notebook gives the outputs and the pictures that it shows ($(NOTEBOOKS))"
+	$(BIN)/pytest -q --nbval --nbval-current-env -p no:cacheprovider $(NOTEBOOKS) || $(fail) \
 	  "A stored output is not what its cell gives: run make execute, and read the difference."
 
 OLDEST = $(shell sed -nE 's/^dependencies = \[(.*)\]/\1/p' pyproject.toml | tr -d '",' | sed 's/>=/==/g')

@@ -25,7 +25,7 @@ EQUATION = re.compile(r"^\s*\$\$ *\((\S+)\) *$", re.M)
 def labels():
     """Label -> [number as the book shows it, notebook]."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
-    found, number = {}, 0
+    found, number, before = {}, 0, {}      # counts of pages without a number go on
     for part in toc["parts"]:
         pages = [page for entry in part["chapters"]
                  for page in (entry, *entry.get("sections", ()))]
@@ -44,13 +44,17 @@ def labels():
                 "Exercise": [label for _, label in EXERCISE.findall(text)],
                 "": EQUATION.findall(text),
             }
-            for i, (_, kind, _, body) in enumerate(stated, start=1):
+            first = {} if prefix else before
+            for i, (_, kind, _, body) in enumerate(stated, start=first.get("stated", 0) + 1):
                 if label := re.search(r"^:label: (\S+)", body, re.M):
                     found[label[1]] = [f"{kind.title()} {prefix}{i}", path.name]
             for kind, names in kinds.items():
-                for i, label in enumerate(names, start=1):
+                for i, label in enumerate(names, start=first.get(kind, 0) + 1):
                     word = f"{kind} {prefix}{i}" if kind else f"({prefix}{i})"
                     found[label] = [word, path.name]
+            if not prefix:
+                for kind, names in {**kinds, "stated": stated}.items():
+                    before[kind] = before.get(kind, 0) + len(names)
             for label, title in SECTION.findall(text):
                 found[label] = [title, path.name]
     return found
