@@ -20,7 +20,7 @@ rkhs_lit.rules -- Kernels: inner products of features you need not see
     Linear, Mapped, Pairs, Power, Product, Scaled, Sum, TensorProduct,
     as_kernel, checked, is_positive_definite, normalised, substrings, words
 
-rkhs_lit.kernels -- Kernels on vectors, and features one can list
+rkhs_lit.kernels -- Kernels on vectors: features one can list
     BSpline, Exponential, Gaussian, Laplace, Polynomial, Sigmoid, Sinc, Taylor,
     gaussian_bumps, gaussian_features, gram_dot, lag_vectors,
     polynomial_features, squared_distances

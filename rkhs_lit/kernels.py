@@ -1,9 +1,9 @@
-"""Kernels on vectors, and features one can list"""
+"""Kernels on vectors: features one can list"""
 # The exported cells of book/kernels.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
 # Cells: 61179a39e89fff86
 
-# %% [1] Kernels on vectors, and features one can list
+# %% [1] Kernels on vectors: features one can list
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
