@@ -1,4 +1,7 @@
-"""Times every row of ``rows.py``, and writes results.json beside it.
+"""Times every row of ``rows.py``, and writes what the book shows of it.
+
+The numbers go to results.json beside this file, the figure to
+book/_static/speed.png; the appendix "How fast, how large" shows both.
 
     python benchmarks/run.py                 all rows
     python benchmarks/run.py hsic svm        rows with one of these words
@@ -19,6 +22,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
+FIGURE = HERE.parent / "book" / "_static" / "speed.png"
+PANELS = {"Gram matrices": "Gram matrix,", "HSIC": "HSIC,", "Permutation tests": "permutations",
+          "PCA and ridge": ("PCA", "ridge"), "SVM": "SVM", "Conditioning": ("conditional", "Bayes")}
 
 
 def peak_of(function):
@@ -72,6 +78,31 @@ def machine():
                 **{name: version(name) for name in names})
 
 
+def draw(rows):
+    """Time against size, ours solid and the peer's dashed."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.style.use(HERE.parent / "book" / "rkhs.mplstyle")
+    figure, axes = plt.subplots(3, 2, figsize=(6.8, 9.6))
+    for ax, (title, words) in zip(axes.flat, PANELS.items()):
+        words = words if isinstance(words, tuple) else (words,)
+        chosen = [row for row in rows.values() if len(row["sizes"]) > 1
+                  and any(word in row["title"] for word in words)]
+        for i, row in enumerate(chosen):
+            for role, style in (("ours", "o-"), ("peer", "--")):
+                points = [(one["n"], one["times"][role]) for one in row["sizes"]
+                          if role in one["times"]]
+                if points:
+                    name = row["title"].removeprefix("Gaussian ") if role == "ours" else None
+                    ax.loglog(*zip(*points), style, color=f"C{i % 7}", label=name, ms=4)
+        ax.set(title=title, xlabel="n", ylabel="seconds")
+        ax.legend(fontsize=6.5)
+    figure.savefig(FIGURE)
+
+
 def main(words):
     from rows import ROWS
 
@@ -97,6 +128,7 @@ def main(words):
         if sizes:
             found["rows"][key] = dict(title=row.title, peer=row.peer, sizes=sizes)
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    draw(found["rows"])
 
 
 if __name__ == "__main__":
