@@ -224,7 +224,7 @@ def machine(sigma, C):
 for word, sigma in (("wide", 1.0), ("narrow", 0.1)):
     for C in (1.0, 100.0):
         row(f"C-SVM, {word} kernel, C = {C:g}", "libsvm (tolerance 1e-3)",
-            (1000, 2000, 5000), repeats=1)(machine(sigma, C))
+            (1000, 2000, 5000))(machine(sigma, C))
 
 
 row("C-SVM, wide kernel, C = 1, no n × n matrix", "libsvm (tolerance 1e-3)", (20_000,),

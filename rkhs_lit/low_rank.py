@@ -1,7 +1,7 @@
 """Low rank: a thin factor for a large matrix"""
 # The exported cells of book/low_rank.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 1b4608cb5c6696b5
+# Cells: 213032d8166cf683
 
 # %% [1] Low rank: a thin factor for a large matrix
 import math
@@ -59,10 +59,9 @@ class FourierFeatures(check.Record):
         def fill(_, i, j):
             with np.errstate(over="ignore", invalid="ignore"):
                 alpha = check.finite(X[i] @ omega.T + self.phases, "X")
-            t = np.tan(alpha[:, :pairs] / 2)
+            t = np.tan(alpha / 2)
             w = 2 * scale / (1 + t * t)
-            Z[i, :pairs], Z[i, q:] = w - scale, w * t
-            Z[i, pairs:q] = scale * np.cos(alpha[:, pairs:])
+            Z[i, :q], Z[i, q:] = w - scale, (w * t)[:, :pairs]
 
         reduce_tiles(fill, None, len(X), 1)
         return Z
