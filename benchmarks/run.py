@@ -84,6 +84,7 @@ def draw(rows):
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     plt.style.use(HERE.parent / "book" / "rkhs.mplstyle")
     figure, axes = plt.subplots(3, 2, figsize=(6.8, 9.6))
@@ -99,7 +100,11 @@ def draw(rows):
                     name = row["title"].removeprefix("Gaussian ") if role == "ours" else None
                     ax.loglog(*zip(*points), style, color=f"C{i % 7}", label=name, ms=4)
         ax.set(title=title, xlabel="n", ylabel="seconds")
-        ax.legend(fontsize=6.5)
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        if chosen:
+            low, high = ax.get_ylim()
+            ax.set_ylim(low, high * (high / low) ** 0.35)     # room for the names
+            ax.legend(fontsize=6.5, loc="upper left")
     figure.savefig(FIGURE)
 
 

@@ -102,7 +102,7 @@ def words(app, title):
 
 def statement_map(app, docname):
     """All statements, a row or more for each chapter, and who cites whom."""
-    across, left, wide, high = 18, 184, 32, 26
+    across, left, wide, high = 17, 204, 32, 26
     place, places, lines, y = {}, [], [], 16
     for chapter in chapters():
         page = f"book/{chapter}"
