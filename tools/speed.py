@@ -41,8 +41,8 @@ def fields(row):
     times, power = last["times"], growth(sizes)
     ratios = [one["times"]["peer"] / one["times"]["ours"] for one in sizes if "peer" in one["times"]]
     return [
-        row["title"], row["peer"], f"{last['n']:,}".replace(",", " "),
-        f"{significant(times['ours'])} s", " / ".join(map(significant, ratios)) or "–",
+        row["title"], row["peer"], f"{last['n']:,}".replace(",", "\u00a0"),
+        f"{significant(times['ours'])}\u00a0s", " / ".join(map(significant, ratios)) or "–",
         significant(times["ours"] / times["floor"]) if "floor" in times else "–",
         f"{last['memory']['ours']:.0f}", "–" if power is None else f"{power:.1f}",
     ]
