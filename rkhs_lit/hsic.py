@@ -1,7 +1,7 @@
 """HSIC: one number for dependence"""
 # The exported cells of book/hsic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 24f908a893edd065
+# Cells: bdce35f6a0d9df55
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -104,23 +104,27 @@ def _estimate(value, K, L, tops, *, square=False):
 # %% [6] Fine print
 def _landmarks(Phi, tol, max_rank):
     """A map of Nyström features that misses at most tol tr K, unless
-    max_rank is too small for that, and the trace ρ of what it misses."""
-    d, some, share = Phi.diag(), 4096, tol
-    rows = np.linspace(0, Phi.n - 1, min(Phi.n, some)).astype(int)
-    for _ in range(8):
-        F, P = pivoted_cholesky(Phi.kernel, Phi[rows], tol=share / 2,
+    max_rank is too small for that, and the trace ρ of what it misses;
+    sought among some of the points first, then among all."""
+    n, d, some = Phi.n, Phi.diag(), 4096
+    rows, seen = (np.linspace(0, n - 1, min(n, many)).astype(int)
+                  for many in (some, 2**16))
+    for _ in range(12):
+        F, P = pivoted_cholesky(Phi.kernel, Phi[rows], tol=tol / 2,
                                 max_rank=max_rank, return_pivots=True)
         phi = NystromFeatures(Phi.kernel, Phi[rows[P]], F[P])
-        missed = d - np.concatenate([
-            np.sum(phi(Phi[i:i + some]) ** 2, axis=1)
-            for i in range(0, Phi.n, some)])
-        rho = max(float(missed.sum()), 0.0) + 1e-12 * float(d.sum())
-        if rho <= tol * d.sum() or len(P) == max_rank:
-            break
-        worst = np.argsort(missed)[-some:]
-        rows = np.union1d(rows[P], worst)      # may miss what is left over
-        left = tol * d.sum() - rho + missed[worst].sum()
-        share = min(max(tol, left / d[rows].sum()), 0.1)
+        missed = d[seen] - np.concatenate([
+            np.sum(phi(Phi[seen[i:i + some]]) ** 2, axis=1)
+            for i in range(0, len(seen), some)])
+        trace = float(d[seen].sum())
+        rho = max(float(missed.sum()), 0.0) + 1e-12 * trace
+        if rho <= tol * trace or len(P) == max_rank:
+            if len(seen) == n:
+                break
+            seen = np.arange(n)
+            continue
+        worst = seen[np.argsort(missed)[-some:]]
+        rows = np.union1d(rows[P], worst)
     return phi, rho
 
 # %% [7] Fine print
@@ -153,22 +157,28 @@ class GammaTest(check.Record):
 
 # %% [8] As many pairs as you like
 def _visit(Phi, Psi, c, d, total, i, j):
-    """Add what the tiles (i, j) of K and L contribute to five sums."""
-    K, L = Phi.gram(None, i, j) - c, Psi.gram(None, i, j) - d
-    total[:2, i] += K.sum(axis=1), L.sum(axis=1)
-    if i != j:
-        total[:2, j] += K.sum(axis=0), L.sum(axis=0)
-    for row, (M, N) in enumerate(((K, K), (L, L), (K, L)), 2):
+    """Add what the tiles (i, j) of K and L contribute to the sums."""
+    K, L = Phi.gram(None, i, j), Psi.gram(None, i, j)
+    K -= c
+    L -= d
+    for row, M in enumerate((K, L)):
+        total[row, i] += np.einsum("ij->i", M)
+        if i != j:
+            total[row, j] += np.einsum("ij->j", M)
+    pairs = ((K, L), (K, K), (L, L))[:len(total) - 2]
+    for row, (M, N) in enumerate(pairs, 2):
         total[row, i] += (1 + (i != j)) * np.einsum("ij,ij->i", M, N)
 
 
 def tile_sums(Phi: Features, Psi: Features, *,
-              less: tuple[float, float] = (0.0, 0.0)) -> tuple:
+              less: tuple[float, float] = (0.0, 0.0),
+              squares: bool = True) -> tuple:
     """All that HSIC needs of K = Φ*Φ - c and of L = Ψ*Ψ - d
     (:prf:ref:`thm-hsic-unbiased`): for each its diagonal, its row sums and
     the sum of its squares, and the sum of K∘L; in tiles if n is large.
     HSIC does not see the constants c and d in `less`, but without what all
-    entries have in common the sums keep more digits.
+    entries have in common the sums keep more digits. Without `squares`
+    many tiles do not sum them, and they are 0.
 
     >>> from rkhs_lit.kernels import Linear
     >>> Phi, Psi = paired(Linear(), Linear(), [1.0, 2.0], [1.0, -1.0])
@@ -179,15 +189,15 @@ def tile_sums(Phi: Features, Psi: Features, *,
     if not (isinstance(Phi, Features) and isinstance(Psi, Features)
             and Phi.n == Psi.n):
         raise ValueError("Phi and Psi must be Features of as many points")
-    n, (c, d) = Phi.n, less
+    n, (c, d), rows = Phi.n, less, 3 + 2 * check.flag(squares, "squares")
     if n <= TILE:
         K, L = Phi.gram() - c, Psi.gram() - d
         sums = [(M.diagonal().copy(), M.sum(axis=1), float(np.vdot(M, M)))
                 for M in (K, L)]
         return *sums, float(np.vdot(K, L))
-    K1, L1, *squares = reduce_tiles(partial(_visit, Phi, Psi, c, d),
-                                    partial(np.zeros, (5, n)), n)
-    KK, LL, S = (float(row.sum()) for row in squares)
+    K1, L1, *sums = reduce_tiles(partial(_visit, Phi, Psi, c, d),
+                                 partial(np.zeros, (rows, n)), n)
+    S, KK, LL = [float(row.sum()) for row in sums] + [0.0] * (5 - rows)
     return (Phi.diag() - c, K1, KK), (Psi.diag() - d, L1, LL), S
 
 
@@ -205,7 +215,8 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     least = 4 if check.flag(unbiased, "unbiased") else 1
     Phi, Psi = (moved(F)[0] for F in paired(k, l, X, Y, least))
     c, d = (np.median(F.gram(None, FEW, FEW)) for F in (Phi, Psi))
-    (a, K1, _), (b, L1, _), S = tile_sums(Phi, Psi, less=(c, d))
+    (a, K1, _), (b, L1, _), S = tile_sums(Phi, Psi, less=(c, d),
+                                          squares=False)
     n = Phi.n                          # p = tr(HKH) / n, q = tr(HLH) / n
     p, q = a.mean() - K1.mean() / n, b.mean() - L1.mean() / n
     top, low = (squared_norm(D, 0, "k and l").max() for D in (a + c, b + d))
@@ -361,10 +372,10 @@ def _null_moments(*sums):
     tqs = []
     for diagonal, rows, squares in sums:
         n = len(rows)
-        d = diagonal - 2 * rows / n + rows.sum() / n**2
+        d = diagonal - 2 * rows / n + rows.sum() / n**2     # (HKH)_ii
         s = squares - 2 * (rows @ rows) / n + rows.sum() ** 2 / n**2
         tqs.append((d.sum(), (d * d).sum(), s))
-    (t, q, s), (t_, q_, s_) = tqs
+    (t, q, s), (t_, q_, s_) = tqs       # tr HKH, Σ (HKH)_ii², ‖HKH‖²
     mean = t * t_ / (n - 1)
     second = (q * q_ / n
               + ((t**2 - q) * (t_**2 - q_) + 2 * (s - q) * (s_ - q_)
@@ -386,9 +397,9 @@ def hsic_null_moments(K, L) -> tuple[float, float]:
     >>> hsic_null_moments(K, K)
     (Fraction(27, 256), Fraction(243, 16384))
     """
-    mean, variance = _null_moments(*(
-        (M.diagonal(), M.sum(axis=1), np.vdot(M, M))
-        for M in _gram_pair(K, L, at_least=4)[:2]))
+    K, L, _ = _gram_pair(K, L, at_least=4)
+    mean, variance = _null_moments(*(          # of tr(HKH L_π) / n² over π
+        (M.diagonal(), M.sum(axis=1), np.vdot(M, M)) for M in (K, L)))
     if isinstance(mean, Fraction):
         return mean, variance
     check.finite(np.array([mean, variance]), "K and L")

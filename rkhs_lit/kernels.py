@@ -1,7 +1,7 @@
 """Kernels on vectors: features one can list"""
 # The exported cells of book/kernels.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 61179a39e89fff86
+# Cells: 826ea58176800866
 
 # %% [1] Kernels on vectors: features one can list
 import math
@@ -179,21 +179,28 @@ def _product(A, B):
     return AB
 
 
-def _squares(X, Y):
+def _factors(X, Y):
+    """Two matrices whose product ‖a‖² - 2⟨a, b⟩ + ‖b‖² has the squared
+    distances of the rows of X and of Y, moved by the mean of Y."""
+    d, c = X.shape[1], Y.mean(axis=0)
+    A, B = np.ones((len(X), d + 2)), np.ones((d + 2, len(Y)))
+    np.subtract(X, c, out=A[:, :d])
+    np.subtract(Y.T, c[:, None], out=B[:d])
+    A[:, d] = np.einsum("ij,ij->i", A[:, :d], A[:, :d])
+    B[-1] = np.einsum("ij,ij->j", B[:d], B[:d])
+    B[:d] *= -2
+    return A, B
+
+
+def _squares(X, Y, factors=None):
     (n, d), m = X.shape, len(Y)
     if d == 1:                                   # (x - y)², as a product
         D = (np.hstack([X, np.ones((n, 1))])
              @ np.vstack([np.ones(m), -Y.T]))
         return np.square(D, out=D)
-    if d >= 8:                    # ‖a‖² - 2⟨a, b⟩ + ‖b‖², as a product
-        A, B, c = np.ones((n, d + 2)), np.ones((d + 2, m)), Y.mean(axis=0)
-        np.subtract(X, c, out=A[:, :d])
-        np.subtract(Y.T, c[:, None], out=B[:d])
-        A[:, d] = np.einsum("ij,ij->i", A[:, :d], A[:, :d])
-        B[-1] = np.einsum("ij,ij->j", B[:d], B[:d])
-        near = 1e-3 * (A[:, d].max() + B[-1].max())
-        B[:d] *= -2
-        D = _product(A, B)
+    if d >= 8:
+        A, B = factors or _factors(X, Y)
+        D, near = _product(A, B), 1e-3 * (A[:, d].max() + B[-1].max())
         if D.min() >= near:
             return D
         i, j = np.nonzero(~(D >= near))
@@ -210,8 +217,20 @@ def squared_distances(X, Y=None) -> np.ndarray:
         return _squares(*Linear()._both(X, Y))
 
 
+class _OfDistance(_OnVectors):
+    def _gram(self, X, Y):
+        return self._of(_squares(X, Y))
+
+    def _tile(self, X, Y):
+        if X.shape[1] < 8:
+            return super()._tile(X, Y)
+        A, B = _factors(X, Y)                   # once, for all the tiles
+        return lambda i, j: self._of(
+            _squares(X[i], Y[j], (A[i], B[:, j])))
+
+
 @dataclass(frozen=True)
-class Gaussian(_OnVectors):
+class Gaussian(_OfDistance):
     """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`).
 
     In scikit-learn's words gamma = 1 / (2σ²).
@@ -223,8 +242,7 @@ class Gaussian(_OnVectors):
 
     sigma: float = checked(check.width)
 
-    def _gram(self, X, Y):
-        D = _squares(X, Y)
+    def _of(self, D):
         D *= -0.5 / self.sigma**2
         return np.exp(D, out=D)
 
@@ -251,7 +269,7 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
 
 # %% [10] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
-class Laplace(_OnVectors):
+class Laplace(_OfDistance):
     """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
 
     The norm is Euclidean; scikit-learn's ``laplacian_kernel`` sums
@@ -260,8 +278,8 @@ class Laplace(_OnVectors):
 
     sigma: float = checked(check.width)
 
-    def _gram(self, X, Y):
-        return np.exp(-np.sqrt(_squares(X, Y)) / self.sigma)
+    def _of(self, D):
+        return np.exp(-np.sqrt(D) / self.sigma)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Kernel PCA: principal components that are functions"""
 # The exported cells of book/pca.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 985f96c985e8f314
+# Cells: bfc6b122a8d69cb5
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -151,13 +151,13 @@ def kernel_pca(kernel: Kernel, X, n_components: int | None = None, *,
             raise ValueError("solver must be 'auto' where max_rank is "
                              f"given, got {solver!r}")
         return _low_rank(Phi, r, centred, max_rank)
-    few = solver == "auto" and r is not None and 500 < n > 20 * r
-    solve = _iterative if few or solver == "iterative" else _dense
-    lam, alpha, g, total = solve(Phi, r, centred)
-    W = alpha * _signs(alpha) / np.sqrt(lam)
+    few = solver == "auto" and r is not None and n > max(500, 20 * r)
+    eigen = _iterative if few or solver == "iterative" else _dense
+    n_lam, alpha, mu_X, trace = eigen(Phi, r, centred)   # HKH α = nλ α
+    W = alpha * _signs(alpha) / np.sqrt(n_lam)           # f = Φα / √(nλ)
     return PrincipalComponents(kernel, Phi, W, np.full(n, centred / n),
-                               centred * (g @ W), lam / n,
-                               float(total / n))
+                               centred * (mu_X @ W),     # ⟨mean, f⟩
+                               n_lam / n, float(trace / n))
 
 # %% [7] The leading components by products
 _STORED, _EPS = 10_000, np.finfo(float).eps

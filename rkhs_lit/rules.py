@@ -1,7 +1,7 @@
 """Kernels: inner products of features you need not see"""
 # The exported cells of book/rules.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: ee1501bd1e846340
+# Cells: 1eeb720126541eae
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -163,15 +163,20 @@ class Kernel(check.Vectors):
         return np.array([self._gram(X[i:i + 1], X[i:i + 1])[0, 0]
                          for i in range(len(X))])
 
+    def _tile(self, X, Y):
+        """The function that gives the entries K[i, j] for two slices."""
+        return lambda i, j: self._gram(X[i], Y[j])
+
     def _matrix(self, X, Y, name="the kernel"):
         """K for points that are prepared; half the work if Y is X."""
         if len(X) * len(Y) <= TILE**2:
             with np.errstate(over="ignore", invalid="ignore"):
                 return check.finite(self._gram(X, Y), name)
-        K = np.empty((len(X), len(Y)))
+        K, tile = np.empty((len(X), len(Y))), self._tile(X, Y)
 
         def fill(_, i, j):
-            K[i, j] = self._matrix(X[i], Y[j], name)
+            with np.errstate(over="ignore", invalid="ignore"):
+                K[i, j] = check.finite(tile(i, j), name)
             if Y is X:
                 K[j, i] = K[i, j].T
 

@@ -1,7 +1,7 @@
 """Two samples: a test whose level is exact"""
 # The exported cells of book/two_samples.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: aa73eab4d49c88ff
+# Cells: 912a92049423ece2
 
 # %% [1] Two samples: a test whose level is exact
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ def permutation_pvalue(statistic: float, null_distribution, *,
     statistic = check.number(statistic, "statistic")
     null = check.vector(null_distribution, "null_distribution")
     tol = check.number(tol, "tol", "a nonnegative number", 0.0)
-    count = int(np.sum(null >= statistic - tol))
-    return (1 + count) / (1 + len(null))
+    count, B = int(np.sum(null >= statistic - tol)), len(null)
+    return (1 + count) / (1 + B)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -423,6 +423,9 @@ def test_the_sums_over_tiles_are_those_of_the_matrices(n):
         assert np.allclose(rows, M.sum(axis=1), rtol=1e-12, atol=1e-12)
         assert np.isclose(squares, np.sum(M * M), rtol=1e-12)
     assert np.isclose(S, np.sum(K * L), rtol=1e-12)
+    *fewer, same = tile_sums(Phi, Psi, less=(0.5, -0.25), squares=False)
+    assert same == S and all((p[1] == q[1]).all() for p, q in zip(fewer, sums))
+    assert (fewer[0][2] == 0) == (n > 256)
     (a, K1, _), (b, L1, _) = sums
     S, T, U = S - a @ b, (K1 - a) @ (L1 - b), (K1 - a).sum() * (L1 - b).sum()
     value = (S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2))) / (n * (n - 3))

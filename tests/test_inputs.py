@@ -231,7 +231,7 @@ KINDS = {
     "tolerance": "tol tolerance.value",
     "whole": "degree n_components n_features n_permutations max_rank max_points m n r j "
     "max_steps dim memory p split held_out n_points whole.value",
-    "flag": "centred unbiased offset paired normalise return_pivots return_gradient "
+    "flag": "squares centred unbiased offset paired normalise return_pivots return_gradient "
     "progress flag.value",
     "choice": "method direction solver estimate loss Loss.name choice.value",
     "rng": "rng",
