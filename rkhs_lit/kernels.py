@@ -1,7 +1,7 @@
 """Kernels on vectors: features one can list"""
 # The exported cells of book/kernels.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 826ea58176800866
+# Cells: 66fda9efbe3a0aaa
 
 # %% [1] Kernels on vectors: features one can list
 import math
@@ -218,15 +218,11 @@ def squared_distances(X, Y=None) -> np.ndarray:
 
 
 class _OfDistance(_OnVectors):
-    def _gram(self, X, Y):
-        return self._of(_squares(X, Y))
-
     def _tile(self, X, Y):
         if X.shape[1] < 8:
             return super()._tile(X, Y)
         A, B = _factors(X, Y)                   # once, for all the tiles
-        return lambda i, j: self._of(
-            _squares(X[i], Y[j], (A[i], B[:, j])))
+        return lambda i, j: self._gram(X[i], Y[j], (A[i], B[:, j]))
 
 
 @dataclass(frozen=True)
@@ -242,7 +238,8 @@ class Gaussian(_OfDistance):
 
     sigma: float = checked(check.width)
 
-    def _of(self, D):
+    def _gram(self, X, Y, factors=None):
+        D = _squares(X, Y, factors)
         D *= -0.5 / self.sigma**2
         return np.exp(D, out=D)
 
@@ -278,8 +275,8 @@ class Laplace(_OfDistance):
 
     sigma: float = checked(check.width)
 
-    def _of(self, D):
-        return np.exp(-np.sqrt(D) / self.sigma)
+    def _gram(self, X, Y, factors=None):
+        return np.exp(-np.sqrt(_squares(X, Y, factors)) / self.sigma)
 
 
 @dataclass(frozen=True)
