@@ -1,7 +1,7 @@
 """Quadratic programmes: an answer that comes with its proof"""
 # The exported cells of book/quadratic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 41de38b6065d5cc9
+# Cells: 6868dd8df2c2f95a
 
 # %% [1] Quadratic programmes: an answer that comes with its proof
 from collections import namedtuple
@@ -17,6 +17,7 @@ import rkhs_lit.conventions as check
 from rkhs_lit.kernels import is_positive_definite
 
 _EPS = np.finfo(float).eps
+_SMALL = 16
 
 # %% [2] One Newton step
 # Minimise x'Px/2 + q'x for Ax = b, lower <= x <= upper; P is a sparse
@@ -160,9 +161,6 @@ def _interior_point(programme, trace=None):
     return *best, count
 
 # %% [5] Fine print
-_SMALL = 16
-
-
 def _dot(a, v):
     """a'v for floats a and fractions v."""
     return sum(Fraction(s) * t for s, t in zip(a, v) if s and t)

@@ -1,7 +1,7 @@
 """Support vector machines: the widest street between two classes"""
 # The exported cells of book/svm.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 1f6f469b33106f6d
+# Cells: a5cfb0c1e84fc595
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dsymv
 
 import rkhs_lit.conventions as check
 from rkhs_lit.kernels import Gaussian, Kernel, Linear
@@ -182,7 +183,7 @@ def _signed(kernel, X, y, offset):
     S = S / d[:, None] / d
     S.flat[::n + 1] += 2 * n * eps * max(1.0, np.abs(S).sum(0).max())
     try:
-        cho_factor(S, overwrite_a=True)
+        np.linalg.cholesky(S)
     except LinAlgError:
         raise ValueError("kernel must be positive definite, but its Gram "
                          "matrix at X is not") from None
@@ -197,51 +198,53 @@ def _values(s, u):
                   else s.K @ a)
 
 # %% [6] Fine print
-def _face(K, t, a, low, high, moving, mu):
-    """The best p for D(p) - μ‖p - a‖²/2 if only `moving` entries differ
-    from a, and those that would leave the box stop at its edge."""
-    p, S, edge = a.copy(), np.flatnonzero(moving), np.array([], int)
+def _face(K, d, a, low, high, mu):
+    """The p of the linear system; entries stop at the edge of the box."""
+    p, S, n = a.copy(), np.arange(len(a)), len(a)
+    K.flat[::n + 1] += mu
+    kind = np.float32 if mu > 1e-4 and n > 500 else float
     while len(S):
-        gone = (p - a)[edge]
-        A = K[np.ix_(S, S)]
-        A.flat[::len(S) + 1] += mu
-        if mu > 1e-4 and len(S) > 500:   # far away half the digits do
-            A = A.astype(np.float32)
-        right = [t[S] - K[np.ix_(S, edge)] @ gone, np.ones(len(S))]
+        right = [(d - dsymv(1.0, K, p - a))[S], np.ones(len(S))]
         try:
-            u, v = cho_solve(cho_factor(A, overwrite_a=True),
+            u, v = cho_solve(cho_factor(K[S][:, S].astype(kind)),
                              np.transpose(right)).T.astype(float)
         except LinAlgError:            # indefinite, up to rounding
             return a
-        b = (u.sum() + gone.sum()) / v.sum()
-        p[S] = a[S] + u - b * v
-        out = (p[S] < low[S]) | (p[S] > high[S])
-        if not out.any():
+        x = a[S] + u - (u.sum() + (p - a).sum()) / v.sum() * v
+        p[S] = np.clip(x, low[S], high[S])
+        if not (out := p[S] != x).any():
             return p
-        p = np.clip(p, low, high)
-        edge, S = np.append(edge, S[out]), S[~out]
+        S = S[~out]
+        p[S] = a[S]
     return a
 
 
 def _climb(K, t, a, low, high, tol):
     """The dual on few points: pairs first, then all free weights."""
-    a, t = pair_steps(K, t, a, low, high, max(tol, 1e-3), 2 * len(a))
-    for _ in range(40):
+    n, c, mark, stalled = len(a), (high - low).min(), 0.0, 2
+    for _ in range(60):
         top, bottom = t[a < high].max(), t[a > low].min()
-        if top - bottom <= tol:
+        v, free = top - bottom, (a > low) & (a < high)
+        mark, stalled = (v, 0) if v < mark / 2 else (mark, stalled + 1)
+        if v <= tol or (stalled and v <= 1e-15 * c * n):
             break
-        free = (a > low) & (a < high)
-        b = np.median(t[free]) if free.any() else (top + bottom) / 2
-        p = _face(K, t, a, low, high, free | ((a < high) & (t > b + tol))
-                  | ((a > low) & (t < b - tol)),
-                  (top - bottom) / (high - low).min() + 1e-13 * len(a))
-        e = p - a
-        Ke = K @ e
-        if e @ t <= 0:                 # no ascent: back to the pairs
-            a, t = pair_steps(K, t, a, low, high, tol, 2 * len(a))
+        if stalled > 2:                # at first, and where systems fail
+            a, t = pair_steps(K, t, a, low, high, max(tol, v / 1000), n)
+            mark, stalled = np.inf, 0
             continue
-        theta = min(1.0, (e @ t) / (e @ Ke))
-        a, t = p if theta == 1 else a + theta * e, t - theta * Ke
+        d = t - (np.median(t[free]) if free.any() else (top + bottom) / 2)
+        S = np.flatnonzero(free | ((a < high) & (d > tol))
+                           | ((a > low) & (d < -tol)))
+        p = a.copy()
+        p[S] = _face(K[S][:, S], d[S], a[S], low[S], high[S],
+                     v / c + 1e-13 * n)
+        e = p - a
+        if (rise := e @ d) > 0:
+            Ke = e[S] @ K[S] if 4 * len(S) < n else dsymv(1.0, K.T, e)
+            theta = rise / (e @ Ke) if rise < e @ Ke else 1.0
+            a, t = p if theta == 1 else a + theta * e, t - theta * Ke
+        else:
+            stalled = 2
     return a, t
 
 # %% [7] Fine print
@@ -269,7 +272,7 @@ def _working_sets(s, C):
         rows, K = (B, K) if s.offset else (np.append(B, n),
                                            np.pad(K, (0, 1)))
         new, _ = _climb(K, t[rows], a[rows], low[rows], high[rows],
-                        tol if n <= _MANY else max(tol, violation / 10))
+                        1e-11 if n <= _MANY else max(tol, violation / 10))
         change = (new - a[rows])[:len(B)]
         a[rows], moved = new, np.flatnonzero(change)
         if n <= _MANY or not len(moved):
@@ -295,11 +298,10 @@ def _hulls(s, h):
 # %% [9] Fine print
 def _forms(s):
     """The programme with a thin factor F, if there is one, and with Q."""
-    n, y = s.Psi.n, s.y
-    Q = y[:, None] * (s.Psi.gram() if s.K is None else s.K) * y
-    if n >= 300:
-        F = y[:, None] * pivoted_cholesky(s.Psi.kernel, s.Psi, tol=1e-14,
-                                          max_rank=n // 5)
+    Q = s.y[:, None] * (s.Psi.gram() if s.K is None else s.K) * s.y
+    if (n := s.Psi.n) >= 300:
+        F = s.y[:, None] * pivoted_cholesky(
+            s.Psi.kernel, s.Psi, tol=1e-14, max_rank=n // 5)
         if np.trace(Q) - np.sum(F**2) <= 1e-12 * np.trace(Q):
             yield s._replace(F=F)
     yield s._replace(Q=Q)

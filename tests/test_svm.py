@@ -172,6 +172,36 @@ def test_pairs_and_free_weights_need_no_programme(width, C, monkeypatch):
         assert machine.gap <= 1e-10 * machine.primal
 
 
+def test_few_slack_points_and_many_free_weights_need_no_programme(monkeypatch):
+    """thm-svm-pairs: nearly separable in 20 dimensions, where nearly all support is free."""
+    monkeypatch.setattr(sys.modules[svm.__module__], "solve_qp", None)
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(1000, 20))
+    noise = 0.5 * rng.normal(size=1000)
+    y = np.where(X[:, :5].sum(axis=1) + X[:, 0] * X[:, 1] + noise > 0, 1, -1)
+    machine = svm(Gaussian(4.0), X, y, 100.0)
+    assert machine.gap <= 1e-10 * machine.primal
+
+
+@given(seeds, st.sampled_from([1e-3, 0.1, 10.0]))
+@settings(max_examples=20, deadline=None)
+def test_a_linear_system_raises_the_dual_by_what_the_identity_says(seed, mu):
+    """eq-svm-rise: e't = e'Ke + μ‖e‖², and the rise of D, for e by eq-svm-newton."""
+    X, y = sample(20, seed=seed)
+    k, rng = Gaussian(0.8), np.random.default_rng(seed)
+    K, a = k(X), balanced(rng, y, 1.0) * y
+    S = np.flatnonzero(rng.uniform(size=20) < 0.6)
+    t, e = y - K @ a, np.zeros(20)
+    A = K[np.ix_(S, S)] + mu * np.eye(len(S))
+    u, v = np.linalg.solve(A, np.transpose([t[S], np.ones(len(S))])).T
+    e[S] = u - u.sum() / v.sum() * v
+    # A has a condition of at most 20 / mu, so that u and e have 10 digits.
+    assert abs(e.sum()) < 1e-9
+    assert np.isclose(e @ t, e @ K @ e + mu * e @ e, rtol=1e-9, atol=1e-9)
+    rise = dual(k, (a + e) * y, X, y) - dual(k, a * y, X, y)
+    assert np.isclose(rise, e @ K @ e / 2 + mu * e @ e, rtol=1e-8, atol=1e-9)
+
+
 def awkward(name):
     rng = np.random.default_rng(3)
     X, y = sample(400, seed=7)
