@@ -43,6 +43,31 @@ def test_every_place_is_drawn_once_before_any_is_drawn_again():
     assert order == mutate.drawn(faults[::-1], 0) != mutate.drawn(faults, 1)
 
 
+def test_a_statement_is_its_lines_without_its_body():
+    """A fault in any line of a long condition is met by who comes to its first."""
+    lines = mutate.statements("""\
+def f(x,
+      y):
+    if (x
+            < y):
+        return x
+    return (x,
+            y)
+""")
+    assert [lines[i] for i in range(1, 8)] == [
+        (1, 2), (1, 2), (3, 4), (3, 4), (5, 5), (6, 7), (6, 7)]
+
+
+def test_the_tests_that_reach_a_line_are_run_the_quickest_first():
+    """A line run on import is the business of all tests, one never run of none."""
+    spent = {"slow": 3.0, "quick": 1.0, "other": 2.0}
+    reached = {"1": [""], "4": ["slow"], "5": ["slow", "quick"]}
+    spans = {3: (3, 5), 4: (3, 5), 5: (3, 5), 7: (7, 7)}
+    assert mutate.reaching(1, spans, spent, reached) == ["quick", "other", "slow"]
+    assert mutate.reaching(3, spans, spent, reached) == ["quick", "slow"]
+    assert mutate.reaching(7, spans, spent, reached) == []
+
+
 def test_a_module_can_be_replaced_in_memory(monkeypatch):
     """The broken module is imported, and the file stays as it is."""
     path = ROOT / "rkhs_lit" / "conventions.py"
