@@ -332,6 +332,17 @@ def test_taylor_series_stops_late_enough(R):
     assert np.isclose(k.diag([x])[0], 1 / (1 - x * x), rtol=1e-11)
 
 
+@pytest.mark.parametrize("R", [0.3, 0.5, 0.9])
+def test_taylor_series_stops_where_the_bound_of_the_tail_allows(R):
+    """thm-taylor: with ρ = √R the tail after a_n is at most √R^(n + 1) / (1 - √R), the
+    largest term is one, and the last term R^n is smaller still."""
+    asked = []
+    Taylor(lambda n: asked.append(n) or 1.0, radius=1.0).diag([math.sqrt(R)])
+    n = next(n for n in range(20, 9999) if R ** ((n + 1) / 2) / (1 - R**0.5)
+             < np.finfo(float).eps)
+    assert asked == list(range(n + 1))
+
+
 def test_taylor_kernel_refuses_points_outside_its_radius():
     """thm-taylor: ‖x‖² < r."""
     k = Taylor(lambda n: 1.0, radius=1.0)

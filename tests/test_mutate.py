@@ -5,6 +5,7 @@ import importlib
 import sys
 
 import mutate
+import pytest
 from tangle import ROOT
 
 SOURCE = """
@@ -82,6 +83,29 @@ def test_a_module_can_be_replaced_in_memory(monkeypatch):
     spec.loader.exec_module(module)
     assert module.__file__ == str(path) and path.read_text("utf-8") == text
     assert module.whole(3, "n") == 3 and finder.find_spec("rkhs_lit.kernels") is None
+
+
+def test_a_star_that_is_no_product_is_no_fault():
+    """Nothing but the product is broken by an operator for products."""
+    pytest.importorskip("cosmic_ray")
+    source = "def f(x, *, y):\n    return g(*x) * y\n"
+    texts = {mutate.broken(source, fault) for fault in mutate.faults("m", source)
+             if fault.operator.startswith("core/ReplaceBinary")}
+    assert texts == {None, *(source.replace(") * y", f") {sign} y")
+                             for sign in ("+", "-", "/", "**"))}
+
+
+def test_a_row_may_allow_any_number_in_a_line():
+    """The number may have another sign, and no operator may change."""
+    known = {("m", "n = max(4, x - 1e-3) * 2", "any number"), ("m", "a < b", "a <= b")}
+
+    def harmless(now):
+        return mutate.harmless("m", "n = max(4, x - 1e-3) * 2", now, known)
+
+    assert harmless("n = max( 5, x - 1e-3) * 2") and harmless("n = max(4, x - -0.999) * 2")
+    assert not harmless("n = max(4, x - 1e-3) + 2") and not harmless("n = max(y, x - 1e-3) * 2")
+    assert mutate.harmless("m", "a < b", "a <= b", known)
+    assert not mutate.harmless("m", "a < b", "a > b", known)
 
 
 def test_harmless_faults_have_a_reason_and_a_line():

@@ -473,6 +473,19 @@ def test_delta_refuses_what_is_not_equal_to_itself(points):
         Delta()(points)
 
 
+def test_a_kernel_may_be_its_gram_matrix_alone():
+    """def-kernel: the diagonal comes from the entries k(x, x)."""
+    class Shifted(Kernel):
+        def _prepare(self, X, name):
+            return np.asarray(X, dtype=float)
+
+        def _gram(self, X, Y):
+            return (X + 1) @ (Y + 1).T
+
+    X = sample(5)
+    np.testing.assert_allclose(Shifted().diag(X), np.diag(Shifted()(X)), rtol=1e-14)
+
+
 def test_a_parameter_is_read_by_its_check():
     """def-numbers: bytes, whole floats and defaults."""
     @dataclass(frozen=True)

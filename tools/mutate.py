@@ -85,16 +85,23 @@ def faults(module, source):
 
 
 def broken(source, fault):
-    """The source with the fault; None if it is not Python any more."""
+    """The source with the fault; None if it is not Python any more, or has none."""
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
     text = mutate_code(source, get_operator(fault.operator)(), fault.occurrence)
     try:
-        ast.parse(text)
+        # A star among parameters or arguments is no product.
+        marker = "BinaryOp" in fault.operator and arithmetic(source) == arithmetic(text)
     except SyntaxError:
         return None
-    return text
+    return None if marker else text
+
+
+def arithmetic(source):
+    """The binary operators, in their order."""
+    return [type(node.op) for node in ast.walk(ast.parse(source))
+            if isinstance(node, (ast.BinOp, ast.AugAssign))]
 
 
 def drawn(all_faults, seed):
@@ -262,7 +269,7 @@ def run(module, chosen, source, jobs, known, on_survivor):
             pair = text and difference(source, text)
             if text is None:
                 continue
-            if (module, *pair) in known:
+            if harmless(module, *pair, known):
                 equivalent += 1
                 continue
             names = reaching(fault.line, spans, spent, reached)
@@ -285,6 +292,18 @@ def run(module, chosen, source, jobs, known, on_survivor):
             on_survivor(fault, was, now)
         else:
             print(".", end="", flush=True)
+
+
+def numberless(line):
+    """A line without its numbers and their signs."""
+    line = re.sub(r"(?<![\w.])\d[\d_.]*(e-?\d+)?", "#", line)
+    return re.sub("-+#", "#", line.replace(" ", ""))
+
+
+def harmless(module, was, now, known):
+    """Whether a fault is listed, by itself or as one of any number in its line."""
+    return (module, was, now) in known or (
+        (module, was, "any number") in known and numberless(was) == numberless(now))
 
 
 def equivalents():
