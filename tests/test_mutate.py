@@ -95,8 +95,8 @@ def test_a_star_that_is_no_product_is_no_fault():
                              for sign in ("+", "-", "/", "**"))}
 
 
-def test_a_row_may_allow_any_number_in_a_line():
-    """The number may have another sign, and no operator may change."""
+def test_a_row_may_allow_any_number_or_any_fault_in_a_line():
+    """A number may have another sign, but no operator may change with it."""
     known = {("m", "n = max(4, x - 1e-3) * 2", "any number"), ("m", "a < b", "a <= b")}
 
     def harmless(now):
@@ -106,6 +106,7 @@ def test_a_row_may_allow_any_number_in_a_line():
     assert not harmless("n = max(4, x - 1e-3) + 2") and not harmless("n = max(y, x - 1e-3) * 2")
     assert mutate.harmless("m", "a < b", "a <= b", known)
     assert not mutate.harmless("m", "a < b", "a > b", known)
+    assert mutate.harmless("m", "a < b", "a > b", {("m", "a < b", "any fault")})
 
 
 def test_harmless_faults_have_a_reason_and_a_line():
