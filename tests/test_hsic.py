@@ -409,6 +409,23 @@ def test_the_bound_counts_what_either_factor_misses():
         assert 1e-4 < away <= found.error < 2.0
 
 
+def test_the_bound_term_by_term():
+    """thm-hsic-low-rank: ρ‖PL‖ + ρ'‖PK‖ + ρρ' over n(n - 3), for factors that miss nothing but
+    the 1e-12 of the traces that is always allowed, and 16 ε times the centred traces."""
+    x = np.arange(12.0)
+    y = 5 * x % 12
+    k, l, n, eps = Gaussian(1.0), Laplace(0.5), 12, np.finfo(float).eps
+    K, L = k(x), l(y)
+    found = hsic_low_rank(k, l, x, y, tol=1e-11)
+    sizes = (n * (n - 3) * hsic_unbiased(M, M) for M in (K, L))
+    p, q = map(np.sqrt, sizes)
+    traces = (n - K.sum() / n) * (n - L.sum() / n)
+    error = 1e-12 * n * (p + q) + (1e-12 * n) ** 2 + 16 * eps * traces
+    assert np.isclose(found.error, error / (n * (n - 3)), rtol=1e-3, atol=0)
+    assert found.ranks == (12, 12)
+    assert np.isclose(found.value, hsic_unbiased(K, L), rtol=1e-9)
+
+
 def test_low_rank_hsic_finds_rare_points():
     """thm-hsic-low-rank: landmarks are looked for where most is missed."""
     x = np.concatenate([np.zeros(5000), [100.0, 200.0, 300.0]])

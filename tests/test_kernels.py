@@ -345,6 +345,18 @@ def test_taylor_series_stops_where_the_bound_of_the_tail_allows(R, radius):
     assert asked == list(range(n + 1))
 
 
+@pytest.mark.parametrize("R", [0.5, 4.0, 9.0])
+def test_an_entire_series_stops_where_the_bound_of_the_tail_allows(R):
+    """thm-taylor: with ρ = 2R and B = max (2R)^n / n! the tail after a_n is at most
+    B / 2^n; it and the last term are then below ε times the largest term."""
+    asked = []
+    Taylor(lambda n: asked.append(n) or 1 / math.factorial(n)).diag([math.sqrt(R)])
+    terms = [R**n / math.factorial(n) for n in range(150)]
+    B, small = max(t * 2.0**n for n, t in enumerate(terms)), np.finfo(float).eps * max(terms)
+    n = next(n for n in range(20, 150) if max(B * 0.5**n, terms[n]) < small)
+    assert asked == list(range(n + 1))
+
+
 def test_taylor_kernel_refuses_points_outside_its_radius():
     """thm-taylor: ‖x‖² < r."""
     k = Taylor(lambda n: 1.0, radius=1.0)

@@ -1011,6 +1011,12 @@ def test_names_of_columns_may_be_any_sequence():
     assert Phi[:1].columns == Phi.columns == ("height", "weight")
     assert Phi.joined(Phi).columns == Phi.columns
 
+    class Turned(Frame):
+        columns = ["weight", "height"]
+
+    with pytest.raises(ValueError, match="columns"):
+        Phi.gram(Features(Linear(), Turned([[1.0, 2.0]]), "Y"))
+
 
 def test_synthesis_and_sampling_are_adjoint():
     """def-synthesis: ⟨Φα, g⟩ = α'Φ*g, Φ*Φ is the Gram matrix, and Φ*Ψ that of two lists."""
