@@ -127,7 +127,7 @@ JOBS ?= 1
 mutate:  ## break functions on purpose: do their tests notice? (MODULES="hsic coco", SAMPLE=40, SEED=0)
 	$(say) "Making an environment in .venv/mutate"
 	"$(PYTHON)" -m venv .venv/mutate
-	.venv/mutate/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.txt cosmic-ray==8.7.0 ".[test]"
+	.venv/mutate/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.txt cosmic-ray==8.7.0 coverage ".[test]"
 	$(say) "Faults, one at a time, and the tests of their module"
 	PYTHONPATH=. .venv/mutate/bin/python tools/mutate.py $(MODULES) --sample $(SAMPLE) --seed $(SEED) --jobs $(JOBS)
 

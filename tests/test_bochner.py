@@ -548,6 +548,13 @@ def test_frequencies_that_overflow_are_refused():
         spectral_sample(Matern(0.001, 1e-161) ** 2, 2000, dim=1, rng=0)
 
 
+@pytest.mark.parametrize("n, dim, name", [(0, 1, "n"), (1, 0, "dim"), (2.5, 1, "n")])
+def test_numbers_of_frequencies_and_coordinates_are_positive(n, dim, name):
+    """thm-bochner on R^d has d >= 1."""
+    with pytest.raises(ValueError, match=f"^{name} must be"):
+        spectral_sample(Gaussian(1.0), n, dim=dim, rng=0)
+
+
 def test_the_shares_of_a_sum_do_not_depend_on_its_scale():
     """prop-spectral-rules, part 2, for masses that are nearly zero."""
     for c in (1e-310, 1e-200, 1.0, 1e200):

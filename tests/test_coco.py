@@ -492,6 +492,17 @@ def test_coco_scales_with_the_kernels(scale):
     assert np.isclose(both.statistic, coco(scale * k, l, x, y).value)
 
 
+@pytest.mark.parametrize("options", [{}, {"tol": 1e-12}])
+def test_the_statistics_of_a_test_have_the_units_of_both_kernels(options):
+    """def-coco, prop-coco-level: √c √d times those of k and l."""
+    x, y = np.random.default_rng(11).normal(size=(2, 12))
+    k, l = Gaussian(1.0), Laplace(1.0)
+    one = coco_test(k, l, x, y, n_permutations=9, rng=0, **options)
+    two = coco_test(100 * k, 49 * l, x, y, n_permutations=9, rng=0, **options)
+    assert np.isclose(two.statistic, 70 * one.statistic, rtol=1e-9)
+    assert np.allclose(two.null_distribution, 70 * one.null_distribution, rtol=1e-9)
+
+
 def test_constant_variables_have_coco_zero():
     """thm-coco-norm; the witnesses are still functions of norm one."""
     x, ones = np.linspace(0, 1, 6), np.full(6, 2.0)

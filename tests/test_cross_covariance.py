@@ -309,6 +309,9 @@ def test_low_rank_is_its_matrix(seed):
                 wrong()
         with pytest.raises(ValueError, match="divisor must not be 0"):
             W / 0
+    for a, b in ((U, V[:3]), (U[:3], V)):
+        with pytest.raises(ValueError, match="^diagonal must be None for a matrix that is not"):
+            LowRank(a, b, np.ones(len(a)))
 
 
 def test_values_are_inner_products():
@@ -597,6 +600,19 @@ def test_lanczos_on_a_matrix():
     assert np.isclose(b @ b, 1)
     zero = RKHSOperator(Delta(), names, Delta(), names, 0 * M)
     assert lanczos(zero) == (0.0, None)
+
+
+def test_lanczos_goes_on_until_the_eigenvalue_is_found_or_hopeless():
+    """prop-lanczos: close eigenvalues take more than ten steps, which are made unless all
+    that was found by then is at most `zero`; the unit of the kernel does not matter."""
+    n, d = 60, np.linspace(0.5, 1, 60)
+    A = RKHSOperator(Delta(), range(n), Delta(), range(n), np.diag(d))
+    assert np.isclose(lanczos(A)[0], 1, rtol=1e-9)
+    assert np.isclose(lanczos(A, 0.9)[0], 1, rtol=1e-9)
+    assert 0.9 < lanczos(A, 1.5)[0] < 1 - 1e-4
+    tiny = 1e-40 * Delta()
+    theta, b = lanczos(RKHSOperator(tiny, range(n), tiny, range(n), np.diag(d)))
+    assert np.isclose(theta / 1e-80, 1, rtol=1e-9) and np.isclose(b @ b, 1e40)
 
 
 def test_many_points_hold_no_square_matrix():

@@ -248,6 +248,9 @@ def test_a_variance_lost_in_rounding_is_in_doubt():
     """thm-gp-posterior: k(t, t) - V'V has no digit below the precision of k."""
     with pytest.warns(PrecisionWarning, match="variance at point 1 of T"):
         gp_posterior(Gaussian(1.0), [0.0], [1.0], 3e-16, [5.0, 0.0])
+    # 4 ε k(t, t) is 8e-15 at t = 3, where the largest share of it is missing.
+    with pytest.warns(PrecisionWarning, match="variance at point 1 of.*within 8e-15 only"):
+        gp_posterior(Linear(), [1.0], [0.0], 5e-16, [1.0, 3.0, 2.0])
 
 
 def test_draws_by_matherons_rule():

@@ -1,6 +1,7 @@
 """Identities of the chapter on the Hilbert–Schmidt independence criterion."""
 
 import pickle
+import re
 import tracemalloc
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
@@ -332,6 +333,45 @@ def test_a_wide_kernel_keeps_its_digits():
     assert a.pvalue == 0.01
 
 
+@pytest.mark.parametrize("widths", [(1.0, 4e7), (4e7, 1.0)])
+def test_the_gamma_test_doubts_the_smaller_spread(widths):
+    """thm-hsic-null-moments: tr(HKH)/n, in units of the kernel; one below 1e-14 is rounding."""
+    x, y = sample(12)
+    k, l = (Gaussian(s) for s in widths)
+    K, L = k(x), l(y)
+    spread = min(1 - K.mean(), 1 - L.mean())
+    assert 0 < spread < 1e-14
+    with pytest.warns(PrecisionWarning, match="^the spread of the features") as record:
+        found = hsic_gamma_test(k, l, x, y)
+    said = float(re.search("came out as (.*), but", str(record[0].message))[1])
+    assert np.isclose(said, spread, rtol=0.05) and found.pvalue == 1
+
+
+def test_a_gamma_test_with_wide_kernels_is_the_one_with_linear_kernels():
+    """thm-hsic-null-moments: 1 - ‖x - y‖²/(2σ²) has the centred part ⟨x, y⟩/σ², and the
+    p-value has no unit; what is left over is of the order of σ⁻²."""
+    x, y = sample(20)
+    y = y + 3 * x
+    wide = hsic_gamma_test(Gaussian(1e4), Gaussian(1e4), x, y)
+    line = hsic_gamma_test(Linear(), Linear(), x, y)
+    assert np.isclose(wide.pvalue, line.pvalue, rtol=1e-4) and line.pvalue < 0.1
+    assert np.isclose(1e16 * wide.statistic, line.statistic, rtol=1e-4)
+
+
+def test_the_error_of_a_doubtful_estimate():
+    """thm-hsic-biased, fine print: 16 ε times the largest k(x, x) times the spread of L, the
+    same with K and L exchanged, and the product of the largest row means."""
+    x, y = np.repeat([0.0, 1.0, 3.0], 3), np.tile([0.0, 1.0, 5.0], 3)       # independent
+    k, l = Gaussian(3e3), Gaussian(1e3)
+    K, L = k(x), l(y)
+    p, q = 1 - K.mean(), 1 - L.mean()
+    K, L = K - np.median(K), L - np.median(L)
+    r, s = (np.abs(M.mean(axis=1)).max() for M in (K, L))
+    error = 16 * np.finfo(float).eps * (q + p + r * s)
+    with pytest.warns(PrecisionWarning, match=f"known to within {error:.2g} only"):
+        hsic(k, l, x, y, unbiased=False)
+
+
 def test_a_narrow_kernel_sees_nothing():
     """prop-hsic-bandwidth, part 1."""
     x, y = sample(30)
@@ -367,6 +407,23 @@ def test_the_bound_counts_what_either_factor_misses():
         found = hsic_low_rank(k, l, x, x, max_rank=3)
         away = abs(found.value - hsic(k, l, x, x))
         assert 1e-4 < away <= found.error < 2.0
+
+
+def test_the_bound_term_by_term():
+    """thm-hsic-low-rank: ρ‖PL‖ + ρ'‖PK‖ + ρρ' over n(n - 3), for factors that miss nothing but
+    the 1e-12 of the traces that is always allowed, and 16 ε times the centred traces."""
+    x = np.arange(12.0)
+    y = 5 * x % 12
+    k, l, n, eps = Gaussian(1.0), Laplace(0.5), 12, np.finfo(float).eps
+    K, L = k(x), l(y)
+    found = hsic_low_rank(k, l, x, y, tol=1e-11)
+    sizes = (n * (n - 3) * hsic_unbiased(M, M) for M in (K, L))
+    p, q = map(np.sqrt, sizes)
+    traces = (n - K.sum() / n) * (n - L.sum() / n)
+    error = 1e-12 * n * (p + q) + (1e-12 * n) ** 2 + 16 * eps * traces
+    assert np.isclose(found.error, error / (n * (n - 3)), rtol=1e-3, atol=0)
+    assert found.ranks == (12, 12)
+    assert np.isclose(found.value, hsic_unbiased(K, L), rtol=1e-9)
 
 
 def test_low_rank_hsic_finds_rare_points():
@@ -430,6 +487,9 @@ def test_the_sums_over_tiles_are_those_of_the_matrices(n):
     S, T, U = S - a @ b, (K1 - a) @ (L1 - b), (K1 - a).sum() * (L1 - b).sum()
     value = (S - 2 * T / (n - 2) + U / ((n - 1) * (n - 2))) / (n * (n - 3))
     assert np.isclose(value, hsic(Gaussian(1.0), Laplace(0.5), x, y), rtol=1e-9)
+    (c, _, _), (d, _, _), S = tile_sums(Phi, Psi)
+    assert (c == 1).all() and (d == 1).all()
+    assert np.isclose(S, np.sum((K + 0.5) * (L - 0.25)), rtol=1e-12)
     with pytest.raises(ValueError, match="^Phi and Psi must"):
         tile_sums(Phi, Psi[:3])
 

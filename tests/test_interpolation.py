@@ -428,6 +428,22 @@ def test_an_interpolant_that_misses_says_so():
     assert doubt == (miss > 1e-6)
 
 
+def test_a_doubtful_interpolant_and_projection_warn_in_the_callers_line():
+    """thm-interpolant, thm-rkhs-projection: the message has the norm of the projection."""
+    x = np.linspace(-1, 1, 7)
+    with pytest.warns(PrecisionWarning, match="^y is missed by") as record:
+        interpolate(Gaussian(4.0), x, (-1.0) ** np.arange(7))
+    assert record[0].filename == __file__
+    X = -0.3 + 1e-4 * np.arange(7)
+    w = [(-1.0) ** i * math.comb(6, i) for i in range(7)]
+    with pytest.warns(PrecisionWarning) as record:
+        g = project(RKHSFunction(FunctionKernel(szego), X, w), X)
+    assert record[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert f"the projection came out as {norm(g):.3g}," in str(record[0].message)
+
+
 def test_no_projection_is_wrong_in_silence():
     """thm-rkhs-projection: differences of high order on clustered points of the Hardy
     space. ‖Pf - g‖² = r'K⁻¹r for the residual r of g, in fractions."""

@@ -332,6 +332,31 @@ def test_taylor_series_stops_late_enough(R):
     assert np.isclose(k.diag([x])[0], 1 / (1 - x * x), rtol=1e-11)
 
 
+@pytest.mark.parametrize("R", [0.01, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("radius", [1.0, 2.0])
+def test_taylor_series_stops_where_the_bound_of_the_tail_allows(R, radius):
+    """thm-taylor: in units of the radius, with ρ = √R, the tail after a_n is at most
+    √R^(n + 1) / (1 - √R), the largest term is one, and the last term R^n is smaller."""
+    asked = []
+    k = Taylor(lambda n: asked.append(n) or radius**-n, radius=radius)
+    assert np.isclose(k.diag([math.sqrt(R * radius)])[0], 1 / (1 - R), rtol=1e-12)
+    n = next(n for n in range(20, 9999) if R ** ((n + 1) / 2) / (1 - R**0.5)
+             < np.finfo(float).eps)
+    assert asked == list(range(n + 1))
+
+
+@pytest.mark.parametrize("R", [0.5, 4.0, 9.0])
+def test_an_entire_series_stops_where_the_bound_of_the_tail_allows(R):
+    """thm-taylor: with ρ = 2R and B = max (2R)^n / n! the tail after a_n is at most
+    B / 2^n; it and the last term are then below ε times the largest term."""
+    asked = []
+    Taylor(lambda n: asked.append(n) or 1 / math.factorial(n)).diag([math.sqrt(R)])
+    terms = [R**n / math.factorial(n) for n in range(150)]
+    B, small = max(t * 2.0**n for n, t in enumerate(terms)), np.finfo(float).eps * max(terms)
+    n = next(n for n in range(20, 150) if max(B * 0.5**n, terms[n]) < small)
+    assert asked == list(range(n + 1))
+
+
 def test_taylor_kernel_refuses_points_outside_its_radius():
     """thm-taylor: ‖x‖² < r."""
     k = Taylor(lambda n: 1.0, radius=1.0)
@@ -361,6 +386,12 @@ def test_large_arguments_of_an_entire_series():
     for x in (12.0, 13.0, 20.0):
         with pytest.raises(ValueError, match="underflow or have a gap"):
             k([x])
+    assert Taylor(lambda n: n + 1.0, radius=1.0)([0.0]) == 1
+    # Fifty zeros in a row are taken for a gap, fifty-one are not.
+    assert Taylor(lambda n: float(n in (0, 51)))([0.5]) == 1 + 0.25**51
+    for places in ((0, 52), (52,)):
+        with pytest.raises(ValueError, match="underflow or have a gap"):
+            Taylor(lambda n: float(n in places))([0.5])
     gap = Taylor(lambda n: float(n in (0, 60)))
     with pytest.raises(ValueError, match="underflow or have a gap"):
         gap([1.05])

@@ -685,7 +685,7 @@ def test_without_a_seed_every_draw_is_fresh():
 
 @pytest.mark.parametrize("change, name", [
     ({"kernel": Sigmoid(1.0, 0.0)}, "kernel"), ({"tol": 1.0}, "tol"), ({"max_rank": 0}, "max_rank"),
-    ({"kernel": 1.7e308 * Gaussian(1.0)}, "kernel"),
+    ({"kernel": 1.7e308 * Gaussian(1.0)}, "kernel"), ({"return_pivots": "no"}, "return_pivots"),
 ])
 def test_bad_arguments_of_pivoted_cholesky(change, name):
     """thm-pivoted-cholesky: no kernel, no tolerance, no rank, no trace that is finite."""

@@ -488,6 +488,10 @@ def test_large_samples_go_in_tiles():
 def test_coinciding_points_have_no_error():
     """eq-error-positive: zero up to the rounding of kernel values, and never below."""
     assert embedding_error(Gaussian(1.0), np.full(300, 0.3)) == 0
+    # prop-rounded-gram: -2 δ is no squared norm if it is below -1e-8 n².
+    assert embedding_error(FunctionKernel(lambda s, t: 1 + 1.9e-8 * (s != t)), [0.0, 1.0]) == 0
+    with pytest.raises(ValueError, match="^kernel must be positive definite"):
+        embedding_error(FunctionKernel(lambda s, t: 1 + 2.1e-8 * (s != t)), [0.0, 1.0])
     assert embedding_error(Linear(), [0.0, 0.0]) == 0
     for seed in range(50):                     # the diagonal and the matrix round differently
         x = 1e9 * sample(1, 7, seed)

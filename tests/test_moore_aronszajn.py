@@ -916,6 +916,8 @@ def test_kernel_of_a_basis_on_any_points():
     f = RKHSFunction(lengths, ["ab"], [1.0]) + RKHSFunction(lengths, ["abc"], [1.0])
     assert np.allclose(f(["abcd"]), 20)
     assert np.allclose(line(np.arange(600.0))[599, 598], 599 * 598 / 4)
+    either = kernel_from_basis([lambda X: [n * len(x) for n, x in X]], [[1.0]])
+    assert np.allclose(either([(2, "a"), (1, "abc")]), [[4, 6], [6, 9]])
 
 
 @pytest.mark.parametrize(
@@ -1009,6 +1011,12 @@ def test_names_of_columns_may_be_any_sequence():
     assert Phi[:1].columns == Phi.columns == ("height", "weight")
     assert Phi.joined(Phi).columns == Phi.columns
 
+    class Turned(Frame):
+        columns = ["weight", "height"]
+
+    with pytest.raises(ValueError, match="columns"):
+        Phi.gram(Features(Linear(), Turned([[1.0, 2.0]]), "Y"))
+
 
 def test_synthesis_and_sampling_are_adjoint():
     """def-synthesis: ⟨Φα, g⟩ = α'Φ*g, Φ*Φ is the Gram matrix, and Φ*Ψ that of two lists."""
@@ -1024,6 +1032,14 @@ def test_synthesis_and_sampling_are_adjoint():
         assert np.isclose(inner(Phi @ a, g), a @ Phi.sample(g))
         assert np.allclose(Phi.dot(np.column_stack([a, a])).T, k(X) @ a)
         assert np.allclose(Phi.gram(Psi, slice(1, 3), slice(0, 4)), k(X[1:3], Y[:4]))
+
+
+@pytest.mark.parametrize("rows", [1, 4, 6])
+def test_weights_are_as_many_as_the_points(rows):
+    """def-synthesis: Φ*Φ W has one row of W for each point."""
+    Phi = Features(Gaussian(1.0), np.arange(5.0))
+    with pytest.raises(ValueError, match="^W must have one row for each point of other"):
+        Phi.dot(np.ones((rows, 2)))
 
 
 def test_features_are_rows_of_a_list_of_any_points():

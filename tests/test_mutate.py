@@ -5,6 +5,7 @@ import importlib
 import sys
 
 import mutate
+import pytest
 from tangle import ROOT
 
 SOURCE = """
@@ -43,6 +44,31 @@ def test_every_place_is_drawn_once_before_any_is_drawn_again():
     assert order == mutate.drawn(faults[::-1], 0) != mutate.drawn(faults, 1)
 
 
+def test_a_statement_is_its_lines_without_its_body():
+    """A fault in any line of a long condition is met by who comes to its first."""
+    lines = mutate.statements("""\
+def f(x,
+      y):
+    if (x
+            < y):
+        return x
+    return (x,
+            y)
+""")
+    assert [lines[i] for i in range(1, 8)] == [
+        (1, 2), (1, 2), (3, 4), (3, 4), (5, 5), (6, 7), (6, 7)]
+
+
+def test_the_tests_that_reach_a_line_are_run_the_quickest_first():
+    """A line run on import is the business of all tests, one never run of none."""
+    spent = {"slow": 3.0, "quick": 1.0, "other": 2.0}
+    reached = {"1": [""], "4": ["slow"], "5": ["slow", "quick"]}
+    spans = {3: (3, 5), 4: (3, 5), 5: (3, 5), 7: (7, 7)}
+    assert mutate.reaching(1, spans, spent, reached) == ["quick", "other", "slow"]
+    assert mutate.reaching(3, spans, spent, reached) == ["quick", "slow"]
+    assert mutate.reaching(7, spans, spent, reached) == []
+
+
 def test_a_module_can_be_replaced_in_memory(monkeypatch):
     """The broken module is imported, and the file stays as it is."""
     path = ROOT / "rkhs_lit" / "conventions.py"
@@ -57,6 +83,30 @@ def test_a_module_can_be_replaced_in_memory(monkeypatch):
     spec.loader.exec_module(module)
     assert module.__file__ == str(path) and path.read_text("utf-8") == text
     assert module.whole(3, "n") == 3 and finder.find_spec("rkhs_lit.kernels") is None
+
+
+def test_a_star_that_is_no_product_is_no_fault():
+    """Nothing but the product is broken by an operator for products."""
+    pytest.importorskip("cosmic_ray")
+    source = "def f(x, *, y):\n    return g(*x) * y\n"
+    texts = {mutate.broken(source, fault) for fault in mutate.faults("m", source)
+             if fault.operator.startswith("core/ReplaceBinary")}
+    assert texts == {None, *(source.replace(") * y", f") {sign} y")
+                             for sign in ("+", "-", "/", "**"))}
+
+
+def test_a_row_may_allow_any_number_or_any_fault_in_a_line():
+    """A number may have another sign, but no operator may change with it."""
+    known = {("m", "n = max(4, x - 1e-3) * 2", "any number"), ("m", "a < b", "a <= b")}
+
+    def harmless(now):
+        return mutate.harmless("m", "n = max(4, x - 1e-3) * 2", now, known)
+
+    assert harmless("n = max( 5, x - 1e-3) * 2") and harmless("n = max(4, x - -0.999) * 2")
+    assert not harmless("n = max(4, x - 1e-3) + 2") and not harmless("n = max(y, x - 1e-3) * 2")
+    assert mutate.harmless("m", "a < b", "a <= b", known)
+    assert not mutate.harmless("m", "a < b", "a > b", known)
+    assert mutate.harmless("m", "a < b", "a > b", {("m", "a < b", "any fault")})
 
 
 def test_harmless_faults_have_a_reason_and_a_line():

@@ -930,6 +930,19 @@ def test_what_cannot_be_certified_is_refused():
         minimize_risk(1e200 * Linear(), x, x, "squared", 1e-150)
 
 
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_where_the_ends_are_known_the_rest_is_solved_exactly(seed, offset):
+    """alg-certified-minimiser, last step: though one digit is asked for, a piecewise
+    quadratic loss gives all of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 2))
+    y = np.sign(X[:, 0] + 0.8 * rng.normal(size=30))
+    rough, fine = (minimize_risk(Gaussian(1.0), X, y, "squared_hinge", 0.5, tol=tol,
+                                 offset=offset) for tol in (1e-2, 1e-12))
+    np.testing.assert_allclose(rough(X), fine(X), rtol=0, atol=1e-12)
+
+
 def test_a_looser_tolerance_gives_a_larger_gap():
     """alg-certified-minimiser: the search stops when the certificate says so."""
     X, y, _, _ = data(Loss("logistic"), n=40)

@@ -656,6 +656,7 @@ def test_folds_and_test_set_can_be_given():
     assert len(whole.test) == 0 and whole.test_error is None
     drawn = cross_validate(Gaussian(1.0), X, y, [0.1], folds=2, test=[4, 6, 7], rng=0)
     assert np.array_equal(drawn.train, train)
+    assert len(cross_validate(Gaussian(1.0), X, y, [0.1]).folds) == 5
     one, two = (cross_validate(Gaussian(1.0), X, y, [0.1], folds=3, rng=s) for s in (0, 1))
     assert [list(F) for F in one.folds] != [list(F) for F in two.folds]
     fresh = [cross_validate(Gaussian(1.0), X, y, [0.1], folds=9).folds for _ in range(5)]
@@ -778,6 +779,12 @@ def test_standardised_data_of_every_size(scale):
     """prop-standardise where squares overflow or vanish."""
     X, _ = sample(10)
     assert np.allclose(standardise(scale * X)(scale * X), standardise(X)(X))
+
+
+def test_one_point_is_a_constant_in_every_column():
+    """prop-standardise: the mean is the point, and the scales are old."""
+    s = standardise([[3.0, -1.0]])
+    assert np.array_equal(s([[3.0, -1.0], [5.0, 0.0]]), [[0, 0], [2, 1]])
 
 
 def test_standardisation_remembers_the_names_of_columns():

@@ -793,6 +793,23 @@ def test_what_is_refused_is_refused_with_a_bound_that_holds():
         riesz_representer(G, [1.0, 2, 1])
 
 
+@pytest.mark.parametrize("size", [1e-200, 1e-6, 1.0, 1e200])
+def test_the_share_that_is_missing_and_its_bound_in_numbers(size):
+    """prop-hidden: at (1, -1)/√2, of norm zero, the values 3 and 2 are 1/√2, a share of
+    1/√26; twice the root of (n + 10) ε times the largest eigenvalue, n = 2, divides it."""
+    found = gram_solve([[1.0, 1.0], [1.0, 1.0]], [3 * size, 2 * size])
+    assert np.isclose(found.missing[0], 1 / np.sqrt(26), rtol=1e-12)
+    assert np.isclose(found.least_norm[0] / size, np.sqrt(1 / 2) / np.sqrt(4 * 24 * EPS))
+    assert found.missing[0] == found.hidden[0] and found.rank == 1
+
+
+def test_a_warning_points_to_the_line_that_asked():
+    """prop-hidden: the file of the caller, not the one of the package."""
+    with pytest.warns(PrecisionWarning) as record:
+        riesz_representer(hilbert_matrix(12), np.ones(12))
+    assert record[0].filename == __file__
+
+
 def test_a_gram_solution_says_what_is_sure():
     """prop-hidden: nothing hidden for independent or exactly dependent elements."""
     for G, l in ((np.eye(3), [1.0, 2, 3]), (np.ones((3, 3)), [2.0, 2, 2])):

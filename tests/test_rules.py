@@ -342,6 +342,21 @@ def test_normalised_kernel_is_the_cosine():
         normalised(Linear())([2.0, 0.0, 1.0])
 
 
+def test_the_diagonal_of_a_conjugated_kernel_has_the_square_of_the_function():
+    """lem-conjugation: f(x)² k(x, x), also where it is not one."""
+    X = sample(6)
+    k = Conjugated(Polynomial(2, 1.0), lambda X: 3 + X[:, 0])
+    np.testing.assert_allclose(k.diag(X), np.diag(k(X)), rtol=1e-13)
+    np.testing.assert_allclose(k.diag(X), (3 + X[:, 0]) ** 2 * Polynomial(2, 1.0).diag(X))
+
+
+@pytest.mark.parametrize("image", [lambda X: X[1:], lambda X: np.vstack([X, X])])
+def test_a_map_gives_one_point_for_each(image):
+    """lem-mapping: neither fewer nor more."""
+    with pytest.raises(ValueError, match="^map must return one point for each of 4"):
+        Mapped(Linear(), image)(sample(4))
+
+
 def test_a_map_sees_all_points_at_once_and_only_once():
     """lem-mapping: also for more points than a tile, and so for features."""
     X = sample(600)
@@ -471,6 +486,19 @@ def test_delta_refuses_what_is_not_equal_to_itself(points):
     """lem-delta: NaN in a row, in an object, or in a part of one."""
     with pytest.raises(ValueError, match="^X must not hold NaN"):
         Delta()(points)
+
+
+def test_a_kernel_may_be_its_gram_matrix_alone():
+    """def-kernel: the diagonal comes from the entries k(x, x)."""
+    class Shifted(Kernel):
+        def _prepare(self, X, name):
+            return np.asarray(X, dtype=float)
+
+        def _gram(self, X, Y):
+            return (X + 1) @ (Y + 1).T
+
+    X = sample(5)
+    np.testing.assert_allclose(Shifted().diag(X), np.diag(Shifted()(X)), rtol=1e-14)
 
 
 def test_a_parameter_is_read_by_its_check():

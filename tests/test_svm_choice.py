@@ -70,6 +70,12 @@ def test_the_errors_are_those_of_machines_trained_without_the_fold(offset):
     assert found.test_error == np.mean(best.predict(X[found.test]) != y[found.test])
 
 
+def test_five_folds_are_the_default():
+    """alg-svm-cv: each has a fifth of the points."""
+    X, y = sample(40)
+    assert [*map(len, svm_cross_validate(Linear(), X, y, [1.0], rng=0).folds)] == [8] * 5
+
+
 def test_the_grid_search_of_scikit_learn_takes_our_kernels_as_they_are():
     """alg-svm-cv against GridSearchCV over SVC(kernel=k), where k is a Kernel."""
     X, y = sample(60, noise=0.4)

@@ -360,6 +360,8 @@ def test_rounding_tolerance_only_enlarges_the_p_value():
     assert permutation_pvalue(9.0, null) == 1 / 5
     for number in (Fraction(5, 2), np.float32(2.5)):
         assert permutation_pvalue(number, null) == 2 / 5
+    with pytest.raises(ValueError, match="^tol must be a nonnegative number"):
+        permutation_pvalue(2.0, null, tol=-0.5)
 
 
 # -- the record -----------------------------------------------------------

@@ -4,10 +4,11 @@
 
 A module is broken in one place, by an operator of Cosmic Ray (a sign, a number,
 a comparison, a flag, a loop that never runs), in memory only: no file changes.
-Then ``tests/test_<module>.py`` runs, the quickest tests first, until one fails, in
-a process of its own that is forked from one that has loaded NumPy and SciPy. A
-fault is noticed if a test fails or needs far more time than before. What no test
-can notice is listed in ``tests/equivalent.csv``, with a reason, and not tried.
+Then those tests of ``tests/test_<module>.py`` run that reach the place, the quickest
+first, until one fails, in a process of its own that is forked from one that has
+loaded NumPy and SciPy. A fault is noticed if a test fails or needs far more time than
+before; where no test comes, nothing is run. What no test can notice is listed in
+``tests/equivalent.csv``, with a reason, and not tried.
 
 Places are drawn at random, each once before any is drawn again, so that a small
 sample sees the whole module. Text, annotations, decorators and error messages
@@ -29,6 +30,8 @@ import traceback
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -82,16 +85,23 @@ def faults(module, source):
 
 
 def broken(source, fault):
-    """The source with the fault; None if it is not Python any more."""
+    """The source with the fault; None if it is not Python any more, or has none."""
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
     text = mutate_code(source, get_operator(fault.operator)(), fault.occurrence)
     try:
-        ast.parse(text)
+        # A star among parameters or arguments is no product.
+        marker = "BinaryOp" in fault.operator and arithmetic(source) == arithmetic(text)
     except SyntaxError:
         return None
-    return text
+    return None if marker else text
+
+
+def arithmetic(source):
+    """The binary operators, in their order."""
+    return [type(node.op) for node in ast.walk(ast.parse(source))
+            if isinstance(node, (ast.BinOp, ast.AugAssign))]
 
 
 def drawn(all_faults, seed):
@@ -135,31 +145,76 @@ class Broken:
         exec(compile(self.text, self.path, "exec"), vars(module))
 
 
-class Quickest:
-    """Notes how long each test takes, or runs the quickest tests first."""
+def statements(source):
+    """{line: (first, last)}, the lines of the statement there, without its body."""
+    found = {}
+    for node in ast.walk(ast.parse(source)):           # what is inside comes later
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno
+            found |= dict.fromkeys(range(node.lineno, last + 1), (node.lineno, last))
+    return found
 
-    def __init__(self, path, first):
-        self.path, self.first, self.spent = path, first, {}
+
+class Watch:
+    """Notes how long each test takes and the lines of the module that it runs."""
+
+    def __init__(self, module, path):
+        import coverage
+
+        self.path, self.spent = path, {}
+        self.file = str(ROOT / "rkhs_lit" / f"{module}.py")
+        self.lines = coverage.Coverage(data_file=None, include=[self.file])
+        self.lines.start()
+
+    def pytest_runtest_logstart(self, nodeid):
+        self.now = nodeid
+        self.lines.switch_context(nodeid)
+
+    def pytest_runtest_logfinish(self):
+        self.lines.switch_context("")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef):
+        if fixturedef.scope != "function":             # for other tests as well
+            self.lines.switch_context("")
+        result = yield
+        self.lines.switch_context(self.now)
+        return result
 
     def pytest_runtest_logreport(self, report):
         spent = self.spent.get(report.nodeid, 0.0)
         self.spent[report.nodeid] = spent + report.duration
 
-    def pytest_collection_modifyitems(self, items):
-        if not self.first:
-            known = json.loads(self.path.read_text("utf-8"))
-            items.sort(key=lambda item: known.get(item.nodeid, 0.0))
-
     def pytest_sessionfinish(self):
-        if self.first:
-            self.path.write_text(json.dumps(self.spent), encoding="utf-8")
+        self.lines.stop()
+        reached = self.lines.get_data().contexts_by_lineno(self.file)
+        self.path.write_text(json.dumps([self.spent, reached]), encoding="utf-8")
 
 
-def test(module, text, seconds, times):
+class Only:
+    """Runs the tests that are named, in this order."""
+
+    def __init__(self, names):
+        self.place = {name: i for i, name in enumerate(names)}
+
+    def pytest_collection_modifyitems(self, items):
+        items[:] = sorted((item for item in items if item.nodeid in self.place),
+                          key=lambda item: self.place[item.nodeid])
+
+
+def reaching(line, spans, spent, reached):
+    """The tests that run the statement in a line, the quickest first."""
+    first, last = spans.get(line, (line, line))
+    names = {name for i in range(first, last + 1) for name in reached.get(str(i), ())}
+    # "" is what runs before the tests do, or for several of them.
+    return sorted(spent if "" in names else names, key=spent.get)
+
+
+def test(module, text, seconds, plugin):
     """In a child: run the tests of a module. Never returns."""
     import resource
 
-    import pytest
     from hypothesis import Phase, settings
 
     if text is not None:
@@ -177,15 +232,15 @@ def test(module, text, seconds, times):
                           "--hypothesis-profile=quick",
                           "-W", "ignore::pytest.PytestAssertRewriteWarning",
                           f"tests/test_{module}.py"],
-                         plugins=[Quickest(times, first=text is None)])
+                         plugins=[plugin])
     os._exit(int(status))
 
 
-def start(module, text, seconds, times):
+def start(module, text, seconds, plugin):
     child = os.fork()
     if child == 0:
         try:
-            test(module, text, seconds, times)
+            test(module, text, seconds, plugin())
         except BaseException:
             traceback.print_exc()
         finally:
@@ -194,30 +249,42 @@ def start(module, text, seconds, times):
 
 
 def run(module, chosen, source, jobs, known, on_survivor):
-    """(tried, noticed) for the chosen faults."""
+    """(tried, noticed, known) numbers of the chosen faults."""
     begun = time.monotonic()
-    times = Path(tempfile.gettempdir()) / f"rkhs_mutate_{os.getpid()}.json"
-    before = os.wait4(start(module, None, 900, times), 0)
+    notes = Path(tempfile.gettempdir()) / f"rkhs_mutate_{os.getpid()}.json"
+    before = os.wait4(start(module, None, 900, lambda: Watch(module, notes)), 0)
     if before[1]:
         sys.exit(f"tests/test_{module}.py fails without a fault")
-    seconds = int(4 * (before[2].ru_utime + before[2].ru_stime)) + 10
+    spent, reached = json.loads(notes.read_text("utf-8"))
+    notes.unlink()
+    spans = statements(source)
+    loading = before[2].ru_utime + before[2].ru_stime - sum(spent.values())
     print(f"{module}: {len(chosen)} faults, {time.monotonic() - begun:.0f} s for the "
           "tests as they are", flush=True)
-    running, tried, killed = {}, 0, 0
+    running, tried, killed, equivalent = {}, 0, 0, 0
     todo = iter(chosen)
     while True:
         for fault in todo:
             text = broken(source, fault)
             pair = text and difference(source, text)
-            if text is None or (module, *pair) in known:
+            if text is None:
                 continue
-            running[start(module, text, seconds, times)] = fault, pair
+            if harmless(module, *pair, known):
+                equivalent += 1
+                continue
+            names = reaching(fault.line, spans, spent, reached)
+            if not names:
+                tried += 1
+                on_survivor(fault, *pair)
+                continue
+            seconds = int(4 * (max(loading, 0) + sum(spent[name] for name in names))) + 5
+            child = start(module, text, seconds, lambda: Only(names))
+            running[child] = fault, pair
             if len(running) == jobs:
                 break
         if not running:
-            times.unlink()
             print(flush=True)
-            return tried, killed
+            return tried, killed, equivalent
         child, status, _ = os.wait4(-1, 0)
         fault, (was, now) = running.pop(child)
         tried, killed = tried + 1, killed + (status != 0)
@@ -225,6 +292,19 @@ def run(module, chosen, source, jobs, known, on_survivor):
             on_survivor(fault, was, now)
         else:
             print(".", end="", flush=True)
+
+
+def numberless(line):
+    """A line without its numbers and their signs."""
+    line = re.sub(r"(?<![\w.])\d[\d_.]*(e-?\d+)?", "#", line)
+    return re.sub("-+#", "#", line.replace(" ", ""))
+
+
+def harmless(module, was, now, known):
+    """Whether a fault is listed, by itself or as one of several in its line."""
+    if (module, was, "any number") in known and numberless(was) == numberless(now):
+        return True
+    return bool({(module, was, now), (module, was, "any fault")} & known)
 
 
 def equivalents():
@@ -268,11 +348,11 @@ def main(arguments=None):
 
         table.append((module, len(found), *run(module, chosen, source, options.jobs,
                                                known, show)))
-    print(f"\n{'module':26}{'faults':>8}{'tried':>8}{'noticed':>9}{'score':>8}")
-    total = [sum(row[i] for row in table) for i in (1, 2, 3)]
-    for name, *numbers in [*table, ("all", *total)]:
-        score = f"{numbers[2] / numbers[1]:8.0%}" if numbers[1] else f"{'-':>8}"
-        print(f"{name:26}{numbers[0]:8}{numbers[1]:8}{numbers[2]:9}{score}")
+    print(f"\n{'module':26}{'faults':>8}{'tried':>8}{'noticed':>9}{'score':>8}{'known':>8}")
+    total = [sum(row[i] for row in table) for i in (1, 2, 3, 4)]
+    for name, of, tried, noticed, equivalent in [*table, ("all", *total)]:
+        score = f"{noticed / tried:8.0%}" if tried else f"{'-':>8}"
+        print(f"{name:26}{of:8}{tried:8}{noticed:9}{score}{equivalent:8}")
     if survivors:
         print(f"\n{len(survivors)} faults that no test noticed are listed above.")
 
