@@ -1,7 +1,8 @@
 """Sphinx extension: what this book adds to the usual ones.
 
 * An exported cell gets a caption with the names of its module and of what it
-  defines, linked to their entries in the API.
+  defines, linked to their entries in the API; not so a folded cell of private
+  names, whose bar says them.
 * ``{concordance}`` renders ``book/concordance.csv`` as one table a chapter,
   with links to the statements, the functions and the tests.
 * ``{statements}`` lists every numbered statement of the book, in its order.
@@ -53,6 +54,8 @@ def caption_exported_cells(app, doctree):
         if "tag_export" in cell["classes"]:
             code = next(cell.findall(nodes.literal_block)).astext()
             names = re.findall(r"^(?:class|def) ([A-Za-z]\w*)", code, re.M)
+            if not names and cell.get("hide_mode"):
+                continue                         # the bar of the fold says enough
             links = [reference("py", "mod", module, module, docname)]
             cell["ids"] += [f"code-{name}" for name in names]
             for name in names:

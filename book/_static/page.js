@@ -29,11 +29,14 @@ addEventListener("beforeprint", unroll);
 document.addEventListener("click", (event) => event.target.closest("a[href*='#']") && unroll(), true);
 if (page.classList.contains("lazy")) {
   const parts = [...document.querySelectorAll(".bd-article section > *:not(section)")];
-  const step = (deadline) => {
-    while (parts.length && deadline.timeRemaining() > 4)
-      parts.shift().style.contentVisibility = "visible";
-    if (parts.length) requestIdleCallback(step);
-    else unroll();
+  // Some two thousand elements at a time: all in one frame would freeze the page.
+  const step = () => {
+    for (let size = 0; parts.length && size < 2000;) {
+      const part = parts.shift();
+      part.style.contentVisibility = "visible";
+      size += part.getElementsByTagName("*").length;
+    }
+    if (parts.length) requestAnimationFrame(() => requestIdleCallback(step));
   };
   if (window.requestIdleCallback) addEventListener("load", () => requestIdleCallback(step));
   else unroll();
