@@ -195,6 +195,17 @@ def test_the_phase_form_wins_far_out_for_very_rough_kernels(k):
     assert phase < paired
 
 
+def test_phases_are_uniform_over_one_turn():
+    """def-rff: the mean of exp(ib) is zero, and no phase is above 2π; pairs need none, and
+    are made unless phases are asked for."""
+    b = random_fourier_features(Gaussian(1.0), 4000, dim=1, rng=0, paired=False).phases
+    # The real and the imaginary part of the mean have a variance of 1/8000.
+    assert abs(np.exp(1j * b).mean()) < 5 / np.sqrt(4000)
+    assert 0 <= b.min() < 0.01 and 6.27 < b.max() < 2 * np.pi
+    z = random_fourier_features(Gaussian(1.0), 8, dim=1, rng=0)
+    assert z.frequencies.shape == (4, 1) and not z.phases.any()
+
+
 def test_pairs_and_phases_alternate_for_the_sinc():
     """thm-rff-variance: eq-paired-wins fails where k is near 0 and k(2δ) is not."""
     paired, phase = (rff_variance(Sinc(1.0), [0.0], [0.5, 1.2], 10, paired=p)[0]

@@ -753,6 +753,8 @@ def test_coefficients_of_an_expansion_with_another_kernel_use_the_rule():
     (lambda: Eigensystem(Linear(), X40, W40, [1.0, 0.0], np.ones((40, 2)), np.sin), "eigenvalues"),
     (lambda: Eigensystem(Linear(), X40, W40, [1.0], np.ones((40, 2)), np.sin), "vectors"),
     (lambda: hermite_eigensystem(1.0, 0.1, 900), "n_components must be smaller"),
+    (lambda: hermite_eigensystem(1.0, 1.0, 0), "n_components must be"),
+    (lambda: eigensystem(Gaussian(1.0), X40, W40, 0), "n_components must be"),
     (lambda: hermite_eigensystem(1.0, 1.0, 3).functions([[1.0, 2.0]]), "T must be one number"),
     (lambda: hermite_eigensystem(1.0, 1.0, 5).functions([1e200]), "T is too far from zero"),
 ])

@@ -932,6 +932,14 @@ def test_a_penalty_lost_in_rounding_is_refused(call):
         call(Gaussian(1.0), *XY, 1e-40)
 
 
+def test_a_matrix_is_square_and_an_offset_is_a_flag():
+    """prop-ridge-rounding, prop-ridge-offset."""
+    with pytest.raises(ValueError, match="^K must be square, got shape"):
+        ridge_factor(np.ones((2, 3)), 1.0)
+    with pytest.raises(ValueError, match="^offset must be True or False"):
+        ridge(Gaussian(1.0), [0.0, 1.0], [1.0, 2.0], 1.0, offset="no")
+
+
 def test_a_penalty_of_zero_is_refused_with_advice():
     """prop-ridge-smoother, part 3: the limit is the interpolant."""
     for lam, advice in ((0.0, "interpolate"), (1e-18, "rounding errors")):
