@@ -1,7 +1,7 @@
 """Bayes' rule: change the prior, keep the sample"""
 # The exported cells of book/bayes_rule.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 958025c936cd77b2
+# Cells: 7aa666598946d471
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -127,9 +127,10 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
     """The embedding Σ w_i k(x_i, ·) ⊗ l(y_i, ·) of (X, Y) when Y has
     another distribution (:prf:ref:`thm-kernel-chain-rule`): an operator
     from H_l to H_k, the uncentred cross-covariance operator under the
-    prior. Arguments and weights are those of `kernel_sum_rule`."""
-    mu = kernel_sum_rule(k, l, X, Y, prior, lam, tol=tol)
-    return RKHSOperator(k, mu.features, l, Y, mu.weights)
+    prior. Arguments and weights are those of `kernel_sum_rule`; `eps` is
+    not used here either."""
+    w = kernel_sum_rule(k, l, X, Y, prior, lam, tol=tol).weights
+    return RKHSOperator(k, X, l, Y, w)                  # Φ diag(w) Ψ*
 
 # %% [5] Coordinates in the place of features
 @dataclass(frozen=True, eq=False, repr=False)

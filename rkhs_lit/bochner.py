@@ -1,7 +1,7 @@
 """Bochner: kernels as averages of waves"""
 # The exported cells of book/bochner.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 02ab3fd187c4e48a
+# Cells: 683430b55895ef54
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -81,9 +81,8 @@ def spectral_density(kernel: Kernel, omega) -> np.ndarray:
     >>> (np.pi * spectral_density(Laplace(1.0), [0.0, 1.0])).round(6)
     array([1. , 0.5])
     """
-    as_kernel(kernel)
-    omega = as_points(omega, "omega")
-    d, length = omega.shape[1], np.hypot.reduce(omega, axis=1)
+    kernel, omega = as_kernel(kernel), as_points(omega, "omega")
+    d, length = omega.shape[1], np.hypot.reduce(omega, axis=1)     # ‖ω‖
     with np.errstate(divide="ignore", over="ignore"):
         if isinstance(kernel, Scaled):
             p = kernel.c * spectral_density(kernel.kernel, omega)
@@ -94,12 +93,13 @@ def spectral_density(kernel: Kernel, omega) -> np.ndarray:
             p = np.exp(d * math.log(kernel.sigma / math.sqrt(2 * np.pi))
                        - (kernel.sigma * length) ** 2 / 2)
         elif isinstance(kernel, (Laplace, Matern)):
+            # Γ(ν + d/2)/Γ(ν) (a/√π)^d (1 + a²‖ω‖²)^(-ν - d/2), a² = σ²/2ν
             nu = getattr(kernel, "nu", 0.5)
-            a = math.log(kernel.sigma) - math.log(2 * nu) / 2
-            growth = np.logaddexp(0, 2 * (a + np.log(length)))
+            log_a = math.log(kernel.sigma) - math.log(2 * nu) / 2
+            log_sum = np.logaddexp(0, 2 * (log_a + np.log(length)))
             p = np.exp(gammaln(nu + d / 2) - gammaln(nu)
-                       + d * (a - math.log(np.pi) / 2)
-                       - (nu + d / 2) * growth)
+                       + d * (log_a - math.log(np.pi) / 2)
+                       - (nu + d / 2) * log_sum)
         elif isinstance(kernel, Sinc):
             inside = (np.abs(omega) <= np.pi / kernel.width).all(axis=1)
             p = inside * np.exp(d * math.log(kernel.width / (2 * np.pi)))

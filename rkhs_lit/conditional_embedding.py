@@ -1,7 +1,7 @@
 """Conditional embeddings: a distribution for every x"""
 # The exported cells of book/conditional_embedding.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: ab8b568a70465cd2
+# Cells: 36a50bb2f50d53c7
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -12,7 +12,6 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 import rkhs_lit.conventions as check
-from rkhs_lit.conventions import as_points
 from rkhs_lit.cross_covariance import RKHSOperator
 from rkhs_lit.kernels import Kernel, Pairs
 from rkhs_lit.low_rank import pivoted_cholesky
@@ -25,10 +24,10 @@ def one_point(kernel: Kernel, x, name: str = "x",
               kernel_name: str = "kernel") -> Features:
     """The map α ↦ α k(x, ·) of one point x of any kind; a pair is `Pairs`
     of length one (:prf:ref:`def-synthesis`)."""
-    if isinstance(x, Pairs) and len(x) != 1:
-        raise ValueError(f"{name} must be one point, got {len(x)} pairs")
-    return Features(kernel, x if isinstance(x, Pairs) else [x], name,
-                    kernel_name)
+    X = x if isinstance(x, Pairs) else [x]
+    if len(X) != 1:
+        raise ValueError(f"{name} must be one point, got {len(X)} pairs")
+    return Features(kernel, X, name, kernel_name)       # α ↦ α k(x, ·)
 
 
 def values_at(g, Psi: Features, name: str = "g") -> np.ndarray:
@@ -44,7 +43,7 @@ def values_at(g, Psi: Features, name: str = "g") -> np.ndarray:
     if isinstance(Y, tuple) and all(isinstance(y, Real) for y in Y):
         Y = np.array(Y)                      # so that g can compute
     values = g(Y) if callable(g) else g
-    table = as_points(values, name)
+    table = check.as_points(values, name)
     if len(table) != Psi.n:
         raise ValueError(f"{name} must have a row for each of {Psi.n} "
                          f"points, got shape {np.shape(values)}")
@@ -148,10 +147,9 @@ def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,
     shifts = Phi.n * lams
     d, U = ridge_spectrum(Phi.gram(), shifts.min(), "n lams", "k")
     G = pivoted_cholesky(l, Psi, tol=0)
-    Z, squares = U.T @ G, U**2
+    UG, found = U.T @ G, []                     # L = G G'
     with np.errstate(over="ignore", invalid="ignore"):
-        # (RLR)_ii / R_ii² for the matrices R = U diag(c) U'
-        found = [np.sum((U @ (c[:, None] * Z)) ** 2, axis=1)
-                 / (squares @ c) ** 2
-                 for c in shifts[:, None] / (d + shifts[:, None])]
+        for c in shifts[:, None] / (d + shifts[:, None]):
+            RG, R_ii = U @ (c[:, None] * UG), U**2 @ c  # R = U diag(c) U'
+            found.append(np.sum(RG**2, axis=1) / R_ii**2)
     return check.finite(np.array(found), "l")

@@ -1,7 +1,7 @@
 """Duality: the price of a constraint"""
 # The exported cells of book/duality.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: db23e8d193d16db1
+# Cells: 414483cb986c471b
 
 # %% [1] Duality: the price of a constraint
 import numpy as np
@@ -19,13 +19,13 @@ def conjugate(points, values, slopes) -> np.ndarray:
     >>> conjugate(s, s**2 / 2, [0.0, 1.0, 2.0])
     array([0. , 0.5, 2. ])
     """
-    S, G = as_points(points, "points"), as_points(slopes, "slopes")
+    s, gamma = as_points(points, "points"), as_points(slopes, "slopes")
     F = check.plain_array(values, "values")
-    if (F.dtype.kind not in "biuf" or F.shape != (len(S),)
-            or not (F > -np.inf).all() or not (F < np.inf).any()):
+    if (F.dtype.kind not in "biuf" or F.shape != (len(s),)
+            or not -np.inf < F.min() < np.inf):             # F is proper
         raise ValueError("values must be a number or inf for each point, "
                          "and a number for one")
-    if G.shape[1] != S.shape[1]:
-        raise ValueError(f"slopes must have {S.shape[1]} coordinates as "
-                         f"the points have, got shape {G.shape}")
-    return np.max(G @ S.T - F, axis=1)
+    if gamma.shape[1] != s.shape[1]:
+        raise ValueError(f"slopes must have {s.shape[1]} coordinates as "
+                         f"the points have, got shape {gamma.shape}")
+    return np.max(gamma @ s.T - F, axis=1)       # max_i ⟨γ, s_i⟩ - F(s_i)

@@ -1,7 +1,7 @@
 """Filtering: Bayes' rule, again and again"""
 # The exported cells of book/filtering.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 54ac10326653933b
+# Cells: d64970b4ece8e75d
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -275,14 +275,14 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     for p, (k, l) in enumerate(kernels):
         trained = KernelBayesFilter(k, l, X[:cut], Y[:cut], lams[0],
                                     epsilons[0], **options)
-        for q, r in np.ndindex(*errors.shape[1:]):
-            found = trained.retune(lams[q], epsilons[r]).filter(Y[cut:])
+        for i, j in np.ndindex(*errors.shape[1:]):
+            found = trained.retune(lams[i], epsilons[j]).filter(Y[cut:])
             gaps = (np.asarray(found.estimates) - X[cut:]) / unit
-            errors[p, q, r] = np.sum(gaps**2) / len(gaps)
-    p, q, r = map(int, np.unravel_index(errors.argmin(), errors.shape))
-    chosen = KernelBayesFilter(*kernels[p], X, Y, lams[q], epsilons[r],
-                               **options)
+            errors[p, i, j] = np.sum(gaps**2) / len(gaps)    # Σ‖gap‖² / h
+    p, i, j = map(int, np.unravel_index(errors.argmin(), errors.shape))
+    chosen = KernelBayesFilter(*kernels[p], X, Y, lams[i], epsilons[j],
+                               **options)                # on the whole
     with np.errstate(over="ignore"):
         errors = check.finite(errors * unit * unit, "states")
     return FilterValidation(chosen, tuple(map(tuple, kernels)), lams,
-                            epsilons, check.frozen(errors), (p, q, r))
+                            epsilons, check.frozen(errors), (p, i, j))

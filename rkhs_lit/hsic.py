@@ -1,7 +1,7 @@
 """HSIC: one number for dependence"""
 # The exported cells of book/hsic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: bdce35f6a0d9df55
+# Cells: 14a9f4309e488faf
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -104,8 +104,7 @@ def _estimate(value, K, L, tops, *, square=False):
 # %% [6] Fine print
 def _landmarks(Phi, tol, max_rank):
     """A map of Nyström features that misses at most tol tr K, unless
-    max_rank is too small for that, and the trace ρ of what it misses;
-    sought among some of the points first, then among all."""
+    max_rank is too small for that, and the trace ρ of what it misses."""
     n, d, some = Phi.n, Phi.diag(), 4096
     rows, seen = (np.linspace(0, n - 1, min(n, many)).astype(int)
                   for many in (some, 2**16))

@@ -1,7 +1,7 @@
 """Ridge regression: leave points out without fitting again"""
 # The exported cells of book/ridge.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 240566a1f5df5865
+# Cells: 07c5853e95c9e698
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -183,8 +183,8 @@ def degrees_of_freedom(kernel: Kernel, X, lam: float) -> float:
     1.6
     """
     Phi, lam = Features(kernel, X), check.positive(lam, "lam")
-    d, _ = ridge_spectrum(Phi.gram(), lam)
-    return float(np.sum(d / (d + lam)))
+    d, _ = ridge_spectrum(Phi.gram(), lam)         # K = U diag(d) U'
+    return float(np.sum(d / (d + lam)))            # tr K(K + λI)⁻¹
 
 # %% [7] Every $\lambda$ from one eigendecomposition
 @dataclass(frozen=True, eq=False, repr=False)

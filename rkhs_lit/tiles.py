@@ -1,7 +1,7 @@
 """Work in pieces: sums over tiles, in parallel"""
 # The exported cells of book/tiles.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: bd8daf85a0db289a
+# Cells: badfbf3334cbd47c
 
 # %% [1] Work in pieces: sums over tiles, in parallel
 import io
@@ -29,9 +29,7 @@ import rkhs_lit.conventions as check
 
 # %% [2] Sums over tiles
 TILE = 256
-# A large block, freed: from then on the C library of Linux keeps the room
-# of tiles, instead of asking the system for fresh pages again and again.
-np.empty(2**21)
+np.empty(2**21)      # freed: Linux then keeps the room of tiles, see below
 _stop = ContextVar("stop", default=bool)              # bool() is False
 
 
