@@ -1,7 +1,7 @@
 """Work in pieces: sums over tiles, in parallel"""
 # The exported cells of book/tiles.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: badfbf3334cbd47c
+# Cells: 4529e4151dbf987d
 
 # %% [1] Work in pieces: sums over tiles, in parallel
 import io
@@ -59,8 +59,8 @@ class parallel:
     of ``concurrent.futures``, or ``dask.distributed.Client(...)``'s
     ``get_executor()``, whose workers may be on other machines and may come
     and go. Points travel to a worker once. With ``progress=True`` a bar
-    counts the runs, if tqdm is installed. Where threadpoolctl is not, set
-    OMP_NUM_THREADS=1 for processes, so that each keeps to one core.
+    counts the runs, if tqdm is installed. Start Python here and there with
+    OMP_NUM_THREADS=1: a core for each worker, and the same last bits.
 
     >>> with parallel(ThreadPoolExecutor(2)):
     ...     reduce_runs(lambda item: [item**2], range(4))
@@ -179,16 +179,17 @@ def _processes(work, here):
         if not client:
             return parcels[key] if key in wanted else None
         if key not in sent or sent[key].status == "cancelled":
-            sent[key] = client.scatter(parcels[key], broadcast=True)
+            sent[key] = client.scatter(parcels[key], broadcast=True,
+                                       hash=False)
         return sent[key]
 
+    workers = (sum(client.nthreads().values()) if client
+               else getattr(executor, "_max_workers", 32))
     with NamedTemporaryFile(prefix="rkhs_lit") as sign:
         caller = os.getpid(), sign.name
         yield lambda item, wanted=(): executor.submit(
             _remote, packed, pickle.dumps(item), caller, [*parcels],
-            *[parcel(key, wanted) for key in parcels]
-            ), sum(client.nthreads().values()) if client else getattr(
-                executor, "_max_workers", 32)
+            *[parcel(key, wanted) for key in parcels]), workers
     for key in [*sent][:-16]:
         del sent[key]
 
@@ -217,21 +218,20 @@ def reduce_runs(work: Callable, items: Iterable, *, threads: bool = False):
         try:
             while True:
                 free = 2 * workers - len(running) - len(ready)
-                for number, item in islice(queue, free):
-                    running[submit(item)] = number, item
+                for index, item in islice(queue, free):
+                    running[submit(item)] = index, item
                 if not running:
                     return total
                 for future in wait(running, None, FIRST_COMPLETED).done:
-                    number, item = running.pop(future)
+                    index, item = running.pop(future)
                     try:
                         answer = future.result()
                     except CancelledError:           # lost with a worker
                         answer = []
                     if not local and isinstance(answer, list):
-                        running[submit(item, answer)] = number, item
+                        running[submit(item, answer)] = index, item
                         continue
-                    ready[number] = (answer if local
-                                     else pickle.loads(answer))
+                    ready[index] = answer if local else pickle.loads(answer)
                     bar.update()
                 while done in ready:
                     part, done = ready.pop(done), done + 1

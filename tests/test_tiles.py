@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 
@@ -180,6 +181,17 @@ def test_a_worker_that_forgets_is_sent_the_points_again(monkeypatch):
         assert np.array_equal(gram_dot(Laplace(1.0), X, None, X), wanted)
     assert sum(executor.sent) > before + X.nbytes > X.nbytes * 2
     assert len(executor.sent) > 2 * fresh - 4
+
+
+def test_memory_is_bounded_for_points_that_are_not_vectors():
+    """prop-tiles: no more than a few tiles at a time, where the matrix has 66 MB."""
+    texts = TEXTS * 5
+    with ThreadPoolExecutor(2) as pool, parallel(pool):
+        tracemalloc.start()
+        found = gram_dot(FeatureKernel(words), texts, None, np.ones(len(texts)))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert found.shape == (2880,) and peak < 16e6 < len(texts) ** 2 * 8 / 4
 
 
 def test_equal_points_in_two_arrays_are_not_taken_for_one():
@@ -366,7 +378,7 @@ def processes():
 def client():
     """A scheduler and two worker processes of Dask on the loopback address."""
     distributed = pytest.importorskip("distributed")
-    with (distributed.LocalCluster(2, threads_per_worker=1, host="127.0.0.1",
+    with (distributed.LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1",
                                    dashboard_address=None) as cluster,
           distributed.Client(cluster) as client):
         client.wait_for_workers(2, timeout=30)
@@ -389,6 +401,24 @@ def test_a_cluster_finds_the_same_bits(client, name):
     wanted = bits(CALLS[name]())
     with parallel(client.get_executor()):
         assert bits(CALLS[name]()) == wanted
+
+
+def test_equal_points_of_a_later_block_have_keys_of_their_own(client, monkeypatch):
+    """prop-one-order: the scheduler may be about to forget what the earlier block sent,
+    and a run that waits for it would wait for ever."""
+    keys, scatter = [], client.scatter
+
+    def watched(*data, **options):
+        future = scatter(*data, **options)
+        assert future.key not in keys
+        keys.append(future.key)
+        return future
+
+    monkeypatch.setattr(client, "scatter", watched)
+    for _ in range(2):
+        with parallel(client.get_executor()):
+            gram_dot(Gaussian(1.0), X, None, Y)
+    assert len(keys) == 4                          # X and Y, in two blocks
 
 
 def slow(x, path, total, i, j):
