@@ -1,7 +1,7 @@
 """Work in pieces: sums over tiles, in parallel"""
 # The exported cells of book/tiles.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 4529e4151dbf987d
+# Cells: a8404e1979c77cf6
 
 # %% [1] Work in pieces: sums over tiles, in parallel
 import io
@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import Context, ContextVar
 from functools import partial, reduce
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, pairwise
 from multiprocessing import parent_process
 from numbers import Integral
 from operator import iadd, length_hint
@@ -29,7 +29,7 @@ import rkhs_lit.conventions as check
 
 # %% [2] Sums over tiles
 TILE = 256
-np.empty(2**21)      # freed: Linux then keeps the room of tiles, see below
+np.empty(2**21)          # freed: then Linux keeps the room of tiles
 _stop = ContextVar("stop", default=bool)              # bool() is False
 
 
@@ -280,10 +280,10 @@ def reduce_tiles(visit: Callable, start: Callable | None, n: int,
     tiles = p * q if m else p * (p + 1) // 2
     worth = tiles // (4 + np.size(begin()) // TILE**2 * 4)
     runs = min(max(worth, 4), tiles, max(64, min(tiles >> 14, 1024)))
-    ends = [tiles * run // runs for run in range(runs + 1)]
+    ends = [*pairwise(tiles * run // runs for run in range(runs + 1))]
     work, here = partial(_run, visit, begin, n, m), _here.get()
     if runs == 1:
         return work((0, tiles))
     with nullcontext() if start or not here else parallel(
             progress=here.progress):
-        return reduce_runs(work, [*zip(ends, ends[1:])], threads=True)
+        return reduce_runs(work, ends, threads=tiles > 4)
