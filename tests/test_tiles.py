@@ -379,7 +379,7 @@ def client():
     """A scheduler and two worker processes of Dask on the loopback address."""
     distributed = pytest.importorskip("distributed")
     with (distributed.LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1",
-                                   dashboard_address=None) as cluster,
+                                   dashboard_address="127.0.0.1:0") as cluster,
           distributed.Client(cluster) as client):
         client.wait_for_workers(2, timeout=30)
         yield client
