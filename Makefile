@@ -118,6 +118,7 @@ bench:  ## time the rows of benchmarks/rows.py against the usual libraries (ROWS
 	.venv/bench/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
 	$(say) "Ours, peer and floor in turn (leave the machine alone)"
 	PYTHONPATH=. .venv/bench/bin/python benchmarks/run.py $(ROWS)
+	[ -n "$(ROWS)" ] || PYTHONPATH=. .venv/bench/bin/python benchmarks/scale.py
 
 # For example: make mutate MODULES="hsic coco" SAMPLE=100 SEED=1; SAMPLE=0 tries every fault.
 MODULES ?=
