@@ -45,8 +45,8 @@ KERNEL = Gaussian(1.0)
 def shape(n):
     """The tiles, the runs and the bytes of a total of `hsic` with n points."""
     with patch.object(tiles, "reduce_runs", lambda work, items, threads: items):
-        runs = reduce_tiles(int, partial(np.zeros, (5, n)), n)
-    return dict(n=n, tiles=runs[-1][1], runs=len(runs), bytes=5 * 8 * n)
+        runs = reduce_tiles(int, partial(np.zeros, (3, n)), n)
+    return dict(n=n, tiles=runs[-1][1], runs=len(runs), bytes=3 * 8 * n)
 
 
 def model(cost, n, workers, latency=0.0, bandwidth=float("inf"), cores=None):
@@ -109,7 +109,7 @@ def cluster(workers):
     from distributed import Client, LocalCluster
 
     with (LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1",
-                       dashboard_address=None) as here, Client(here) as client):
+                       dashboard_address="127.0.0.1:0") as here, Client(here) as client):
         client.wait_for_workers(workers, timeout=60)
         yield client
 
@@ -141,7 +141,7 @@ def far_tile_seconds(n, count=300):
     from rkhs_lit.moore_aronszajn import paired
 
     Phi, Psi = paired(KERNEL, KERNEL, *pairs(n), 4)
-    total, middle = np.zeros((5, n)), n // 512 * 256
+    total, middle = np.zeros((3, n)), n // 512 * 256
     rows = slice(middle, middle + 256)
     columns = [slice(j, j + 256) for j in range(middle + 256, middle + 256 * (count + 3), 256)]
     visit = partial(_visit, Phi, Psi, 0.5, 0.5, total, rows)
