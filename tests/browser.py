@@ -305,7 +305,8 @@ def played(tab, name, **sliders):
 
 
 def drag(tab, name, index, dx, dy=0):
-    """Move a point of a figure with the mouse."""
+    """Move a point of a figure with the mouse, when the page above it has its height."""
+    tab.wait_for_function("!document.documentElement.classList.contains('lazy')")
     handle = tab.locator(f"#play-{name} .handle").nth(index)
     handle.scroll_into_view_if_needed()
     box = handle.bounding_box()

@@ -267,6 +267,13 @@ def test_statements_lead_to_their_tests(site):
     assert "book/hsic.html#thm-hsic-unbiased" in site["tests/test_hsic.html"]
 
 
+def test_a_fold_has_a_caption_where_there_is_a_public_name_to_show(site):
+    folds = [cell for cell in site["book/riesz.html"].split('<div class="cell ')[1:]
+             if cell.startswith("tag_export tag_hide-input")]
+    captions = ['<p class="export">' in cell for cell in folds]
+    assert captions == ['id="code-' in cell for cell in folds] and {*captions} == {True, False}
+
+
 def test_the_search_finds_statements_functions_and_words(site):
     text = (ROOT / "_build/html/_static/search-index.js").read_text("utf-8")
     index = json.loads(text.removeprefix("var SEARCH = ").removesuffix(";\n"))

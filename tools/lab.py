@@ -65,7 +65,7 @@ def main(options):
     os.chdir(ROOT / "book")
     # Without the first two options JupyterLab asks the internet for news.
     os.execv(sys.executable, [
-        sys.executable, "-m", "jupyterlab", "--LabApp.news_url=",
+        sys.executable, "-m", "jupyterlab", "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         f"--LabApp.extra_labextensions_path={HERE}", *options,
     ])

@@ -37,6 +37,7 @@ if (page.classList.contains("lazy")) {
       size += part.getElementsByTagName("*").length;
     }
     if (parts.length) requestAnimationFrame(() => requestIdleCallback(step));
+    else unroll();
   };
   if (window.requestIdleCallback) addEventListener("load", () => requestIdleCallback(step));
   else unroll();

@@ -21,10 +21,12 @@ async function activate(app) {
   const known = await labels;
   document.head.append(Object.assign(document.createElement("style"), {textContent: style}));
   // React owns the elements: only attributes are added, nothing is replaced.
-  const mark = () => {
+  const cells = () => {
     for (const panel of app.shell.widgets("main"))
       for (const cell of panel.content?.widgets ?? [])
         cell.node.classList.toggle("rkhs-export", !!cell.model?.getMetadata?.("tags")?.includes("export"));
+  };
+  const references = () => {
     for (const place of document.querySelectorAll(LOST)) {
       const found = known[place.textContent.trim()];
       if (found && place.dataset.number !== found[0])
@@ -33,15 +35,17 @@ async function activate(app) {
   };
   let waiting = false;
   new MutationObserver(() => {
+    references();                       // at once, before a bare label is painted
     if (waiting) return;
     waiting = true;
-    setTimeout(() => { waiting = false; mark(); }, 200);
+    setTimeout(() => { waiting = false; cells(); }, 200);
   }).observe(document.body, {childList: true, subtree: true, characterData: true, attributeFilter: ["title"]});
   document.addEventListener("click", (event) => {
     const place = event.target.closest?.("span[data-number]");
     if (place) app.commands.execute("docmanager:open", {path: place.dataset.path});
   });
-  mark();
+  cells();
+  references();
 }
 
 (window._JUPYTERLAB ??= {})["rkhs-book"] = {
