@@ -159,6 +159,8 @@ def test_unmasked_arrays_and_all_real_types_are_welcome():
         array = as_points(np.ones((2, 3), dtype=kind))
         assert array.dtype == float and array.shape == (2, 3)
     assert as_points([1, 2, 3]).shape == (3, 1)
+    with pytest.raises(ValueError, match=r"^X must be a sequence of points: write \[X\]"):
+        as_points(3, "X")
     assert real_array([[1, 2]], "A", 2).shape == (1, 2)
     with pytest.raises(ValueError, match="A must have 2 axes, got shape"):
         real_array([1, 2], "A", 2)

@@ -362,7 +362,7 @@ def test_the_error_of_a_doubtful_estimate():
     """thm-hsic-biased, fine print: 16 ε times the largest k(x, x) times the spread of L, the
     same with K and L exchanged, and the product of the largest row means."""
     x, y = np.repeat([0.0, 1.0, 3.0], 3), np.tile([0.0, 1.0, 5.0], 3)       # independent
-    k, l = Gaussian(3e3), Gaussian(1e3)
+    k, l = Gaussian(2e3), Gaussian(4e3)
     K, L = k(x), l(y)
     p, q = 1 - K.mean(), 1 - L.mean()
     K, L = K - np.median(K), L - np.median(L)

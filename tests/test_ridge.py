@@ -934,8 +934,9 @@ def test_a_penalty_lost_in_rounding_is_refused(call):
 
 def test_a_matrix_is_square_and_an_offset_is_a_flag():
     """prop-ridge-rounding, prop-ridge-offset."""
-    with pytest.raises(ValueError, match="^K must be square, got shape"):
-        ridge_factor(np.ones((2, 3)), 1.0)
+    for shape in ((2, 3), (3, 2)):
+        with pytest.raises(ValueError, match="^K must be square, got shape"):
+            ridge_factor(np.ones(shape), 1.0)
     with pytest.raises(ValueError, match="^offset must be True or False"):
         ridge(Gaussian(1.0), [0.0, 1.0], [1.0, 2.0], 1.0, offset="no")
 
