@@ -1,10 +1,11 @@
 """Support vector machines: the widest street between two classes"""
 # The exported cells of book/svm.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: a5cfb0c1e84fc595
+# Cells: c5e98308f545cc7f
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,8 +145,7 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
                          f"whose largest value is {s.Phi.diag().max():.3g}")
 
     def roads():
-        soft = C * s.unit <= 1e50
-        if soft:
+        if soft := C * s.unit <= 1e50:
             yield _working_sets(s, C)
         for form in _forms(s):
             yield _soft(form, C) if soft else None
@@ -200,51 +200,53 @@ def _values(s, u):
 # %% [6] Fine print
 def _face(K, d, a, low, high, mu):
     """The p of the linear system; entries stop at the edge of the box."""
-    p, S, n = a.copy(), np.arange(len(a)), len(a)
-    K.flat[::n + 1] += mu
-    kind = np.float32 if mu > 1e-4 and n > 500 else float
-    while len(S):
-        right = [(d - dsymv(1.0, K, p - a))[S], np.ones(len(S))]
-        try:
-            u, v = cho_solve(cho_factor(K[S][:, S].astype(kind)),
-                             np.transpose(right)).T.astype(float)
-        except LinAlgError:            # indefinite, up to rounding
-            return a
-        x = a[S] + u - (u.sum() + (p - a).sum()) / v.sum() * v
-        p[S] = np.clip(x, low[S], high[S])
-        if not (out := p[S] != x).any():
+    p, S, rest = a.copy(), np.array([], int), np.full(len(a), True)
+    K.flat[::len(a) + 1] += mu
+    kind = np.float32 if mu > 1e-4 and len(a) > 500 else float
+    while rest.any():
+        H, e = S[~rest[S]], np.where(rest, 0.0, p - a)
+        if len(S) < max(200, 8 * len(H)):      # too many stopped since
+            S, H = np.flatnonzero(rest), H[:0]
+            right = (d - dsymv(1.0, K.T, e))[S]
+            factor = cho_factor(K[np.ix_(S, S)].astype(kind))
+        Z = np.column_stack([right, np.ones(len(S)), S[:, None] == H])
+        W = cho_solve(factor, Z).astype(float)
+        M = np.vstack([W.sum(axis=0), W[~rest[S]]])
+        g = np.append(e[S].sum() - e.sum(), e[H])
+        W[:, 1:] *= np.linalg.solve(M[:, 1:], M[:, 0] - g)
+        x, R = (W[:, 0] - W[:, 1:].sum(axis=1))[rest[S]], S[rest[S]]
+        x += a[R] - (x.sum() + e.sum()) / len(R)       # to the last digit
+        p[R] = np.clip(x, low[R], high[R])
+        rest[R] = p[R] == x
+        if rest[R].all():
             return p
-        S = S[~out]
-        p[S] = a[S]
     return a
 
 
 def _climb(K, t, a, low, high, tol):
     """The dual on few points: pairs first, then all free weights."""
-    n, c, mark, stalled = len(a), (high - low).min(), 0.0, 2
+    n, c, mark, stalled = len(a), (high - low).min(), np.inf, 0
+    a, t = pair_steps(K, t, a, low, high, max(tol, 1e-3), n)
     for _ in range(60):
-        top, bottom = t[a < high].max(), t[a > low].min()
-        v, free = top - bottom, (a > low) & (a < high)
+        up, down = a < high, a > low
+        v, free = t[up].max() - t[down].min(), up & down
         mark, stalled = (v, 0) if v < mark / 2 else (mark, stalled + 1)
         if v <= tol or (stalled and v <= 1e-15 * c * n):
             break
-        if stalled > 2:                # at first, and where systems fail
-            a, t = pair_steps(K, t, a, low, high, max(tol, v / 1000), n)
+        d = t - (np.median(t[free]) if free.any() else t[up].max() - v / 2)
+        S = np.flatnonzero(free | up & (d > tol) | down & (d < -tol))
+        p, K_S, box = a.copy(), K[np.ix_(S, S)], (a[S], low[S], high[S])
+        if stalled > 2:
+            p[S], _ = pair_steps(K_S, d[S], *box, v / 1000, 2 * len(S))
             mark, stalled = np.inf, 0
-            continue
-        d = t - (np.median(t[free]) if free.any() else (top + bottom) / 2)
-        S = np.flatnonzero(free | ((a < high) & (d > tol))
-                           | ((a > low) & (d < -tol)))
-        p = a.copy()
-        p[S] = _face(K[S][:, S], d[S], a[S], low[S], high[S],
-                     v / c + 1e-13 * n)
+        else:
+            with suppress(LinAlgError):        # indefinite, by rounding
+                p[S] = _face(K_S, d[S], *box, v / c + 1e-13 * n)
         e = p - a
         if (rise := e @ d) > 0:
             Ke = e[S] @ K[S] if 4 * len(S) < n else dsymv(1.0, K.T, e)
             theta = rise / (e @ Ke) if rise < e @ Ke else 1.0
             a, t = p if theta == 1 else a + theta * e, t - theta * Ke
-        else:
-            stalled = 2
     return a, t
 
 # %% [7] Fine print
@@ -261,8 +263,7 @@ def _working_sets(s, C):
     for _ in range(100):
         up, down = np.where(a < high, t, -np.inf), np.where(
             a > low, t, np.inf)
-        violation = up.max() - down.min()
-        if violation <= tol:
+        if (violation := up.max() - down.min()) <= tol:
             break
         if n > _MANY:
             B = np.union1d(np.argpartition(-up[:n], half)[:half],

@@ -202,6 +202,24 @@ def test_a_linear_system_raises_the_dual_by_what_the_identity_says(seed, mu):
     assert np.isclose(rise, e @ K @ e / 2 + mu * e @ e, rtol=1e-8, atol=1e-9)
 
 
+@given(seeds, st.integers(1, 6))
+@settings(max_examples=20, deadline=None)
+def test_stopped_entries_are_a_border_of_the_same_factor(seed, stopped):
+    """eq-svm-border: the system without the stopped entries has the same solution."""
+    X, _ = sample(15, seed=seed)
+    rng, rest = np.random.default_rng(seed), np.arange(stopped, 15)
+    A, t, c = Gaussian(0.8)(X) + 0.1 * np.eye(15), rng.normal(size=15), rng.normal(size=stopped)
+    Z = np.column_stack([np.ones(15), np.eye(15)[:, :stopped]])
+    W = np.linalg.solve(A, np.column_stack([t, Z]))
+    nu = np.linalg.solve(Z.T @ W[:, 1:], Z.T @ W[:, 0] - np.append(0.0, c))
+    e = W[:, 0] - W[:, 1:] @ nu
+    u, v = np.linalg.solve(A[np.ix_(rest, rest)], np.column_stack(
+        [t[rest] - A[rest, :stopped] @ c, np.ones(15 - stopped)])).T
+    # The condition of A is at most 15.1 / 0.1.
+    assert np.allclose(e[:stopped], c, atol=1e-11)
+    assert np.allclose(e[rest], u - (u.sum() + c.sum()) / v.sum() * v, atol=1e-11)
+
+
 def awkward(name):
     rng = np.random.default_rng(3)
     X, y = sample(400, seed=7)
