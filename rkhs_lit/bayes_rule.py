@@ -1,7 +1,7 @@
 """Bayes' rule: change the prior, keep the sample"""
 # The exported cells of book/bayes_rule.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 7aa666598946d471
+# Cells: aae55a89f2dd4352
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -127,8 +127,7 @@ def kernel_chain_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
     """The embedding Σ w_i k(x_i, ·) ⊗ l(y_i, ·) of (X, Y) when Y has
     another distribution (:prf:ref:`thm-kernel-chain-rule`): an operator
     from H_l to H_k, the uncentred cross-covariance operator under the
-    prior. Arguments and weights are those of `kernel_sum_rule`; `eps` is
-    not used here either."""
+    prior. Arguments and weights are those of `kernel_sum_rule`."""
     w = kernel_sum_rule(k, l, X, Y, prior, lam, tol=tol).weights
     return RKHSOperator(k, X, l, Y, w)                  # Φ diag(w) Ψ*
 
