@@ -1,7 +1,7 @@
 """Low rank: a thin factor for a large matrix"""
 # The exported cells of book/low_rank.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 213032d8166cf683
+# Cells: edb8baf15bec197f
 
 # %% [1] Low rank: a thin factor for a large matrix
 import math
@@ -38,7 +38,7 @@ class FourierFeatures(check.Record):
 
     def __post_init__(self):
         omega = check.frozen(as_points(self.frequencies, "frequencies"))
-        q, D = len(omega), check.whole(self.n_features, "n_features", 1)
+        q, D = len(omega), check.whole(self.n_features, "n_features")
         if not q <= D <= 2 * q:
             raise ValueError(f"n_features must be from {q} to {2 * q} for "
                              f"{q} frequencies, got {D}")
@@ -90,7 +90,7 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
     omega = spectral_sample(kernel, q, dim=dim, rng=rng)
     alone = rng.uniform(0, 2 * np.pi, size=2 * q - D)    # have no sine
     b = np.append(np.zeros(D - q), alone)
-    c, = kernel.diag(np.zeros((1, omega.shape[1])))      # k(0)
+    c, = kernel.diag(omega[:1])              # k(0), at any point
     return FourierFeatures(omega, b, D, c)
 
 
@@ -103,7 +103,7 @@ def rff_variance(kernel: Kernel, X, Y, n_features: int, *,
     pairs = D // 2 if check.flag(paired, "paired") else 0
     # Refuses kernels that are not shift-invariant.
     spectral_sample(kernel, 1, dim=X.shape[1], rng=0)
-    (c,), alone = kernel.diag(np.zeros((1, X.shape[1]))), D - 2 * pairs
+    (c,), alone = kernel.diag(X[:1]), D - 2 * pairs         # c = k(0)
     with np.errstate(over="ignore"):
         V = (1 + kernel(2 * X, 2 * Y) / c) / 2 - (kernel(X, Y) / c) ** 2
         V = np.maximum(V, 0.0)                # rounding at x = y
@@ -129,10 +129,8 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     """
     Phi = Features(kernel, X)
     n, d, P = Phi.n, Phi.diag(), []          # d: the diagonal of R = K
-    tol = check.number(tol, "tol", "a number between 0 and 1", 0.0,
-                       1 - 2.0**-53)
-    if return_pivots is not False:
-        return_pivots = check.flag(return_pivots, "return_pivots")
+    tol = check.tolerance(tol, zero=True)
+    check.flag(return_pivots, "return_pivots")
     max_rank = n if max_rank is None else min(
         n, check.whole(max_rank, "max_rank", 1))
     with np.errstate(over="ignore"):
@@ -153,7 +151,7 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
                              "is left of its Gram matrix has the diagonal "
                              f"entry {d.min():.6g}")
         if r == len(G):                      # full: twice the room
-            G = np.concatenate([G, np.empty((min(r, max_rank - r), n))])
+            G = np.concatenate([G, np.empty_like(G)])
         G[r], d = f, np.maximum(d, 0.0)
         P.append(p)
     F = G[:len(P)].T

@@ -93,6 +93,23 @@ def test_the_limits_of_each_kind_of_number():
         whole(2, "n", 3)
 
 
+def test_the_limits_are_the_last_floats_that_do():
+    """def-numbers: widths whose squares are floats, tolerances below one."""
+    assert width(2.0**-537, "x") ** 2 > 0 and (width(r.conventions.MAX**0.5, "x") ** 2) < np.inf
+    assert tolerance(1 - 2.0**-53) == np.nextafter(1.0, 0.0)
+    for bad in (2.0**-538, np.nextafter(r.conventions.MAX**0.5, np.inf)):
+        with pytest.raises(ValueError, match="^x must be a positive number, and so its square"):
+            width(bad, "x")
+
+
+def test_what_is_shown_of_a_bad_value_is_short():
+    """def-numbers: 80 characters are shown, of more the first 60."""
+    for length, shown in ((80, "7" * 80), (81, "7" * 60 + "...")):
+        with pytest.raises(ValueError) as error:
+            number(int("7" * length), "x", high=1.0)
+        assert str(error.value) == f"x must be a finite number, got {shown}"
+
+
 def test_flags_choices_and_functions():
     """def-numbers."""
     assert flag(np.bool_(True), "centred") is True
@@ -138,6 +155,8 @@ MASKED = np.ma.array([[1.0], [2.0]], mask=[[False], [True]])
         ([[1.0], [2.0, 3.0]], "rows of one length"),
         (["1", "2"], "real numbers"),
         ([1j], "real numbers"),
+        (np.array([1j]), "real numbers"),
+        (np.array([None]), "real numbers"),
         ([None], "real numbers"),
         ([10**400], "finite"),
         ([np.longdouble("1e400")], "finite"),
@@ -150,6 +169,40 @@ def test_arrays_that_cannot_be_used_are_refused_by_name(read, bad, words):
     """def-points: in particular what would be misread in silence."""
     with pytest.raises(ValueError, match=rf"^X must .*({words})"):
         read(bad, "X")
+
+
+@pytest.mark.parametrize("shape", [(), (2, 2, 2), (0, 3)])
+def test_points_have_two_axes_and_are_some(shape):
+    """def-points: a number alone, a cube and no row at all are no list of points."""
+    with pytest.raises(ValueError, match=r"^X must hold at least one point, in an \(n, d\) array"):
+        as_points(np.ones(shape))
+
+
+def test_an_array_of_floats_is_taken_as_it_is_and_a_view_with_gaps_is_copied():
+    """def-points: X itself where it is one, in either order of its entries."""
+    X = np.arange(12.0).reshape(3, 4)
+    turned = X.T
+    assert as_points(X) is X and as_points(turned) is turned
+    gaps = X[:, ::2]
+    assert as_points(gaps).flags.c_contiguous and np.array_equal(as_points(gaps), gaps)
+    assert plain_array([1, 2], "a").dtype.kind == "i"         # no need for floats
+
+
+def test_the_first_bad_row_and_the_first_column_of_text_are_named():
+    """def-points."""
+    with pytest.raises(ValueError, match="^X must be finite, but row 1 is not"):
+        as_points([[0.0], [np.nan], [1.0], [np.inf]])
+    with pytest.raises(ValueError, match="column 'town' does not"):
+        as_points(Frame(age=[1.0, 2.0], town=["Bonn", "Ulm"], name=["Ada", "Ben"]))
+
+
+def test_numbers_lists_and_tables_are_arrays_and_cubes_are_not():
+    """def-points: at most two axes, or as many as are asked for."""
+    assert real_array(3, "x").shape == () and real_array(3, "x", 0) == 3.0
+    assert real_array([[1, 2]], "x").shape == (1, 2)
+    for bad, ndim in ((np.ones((1, 1, 1)), None), (3, 1), ([3], 0)):
+        with pytest.raises(ValueError, match="^x must have .* axes, got shape"):
+            real_array(bad, "x", ndim)
 
 
 def test_unmasked_arrays_and_all_real_types_are_welcome():
@@ -554,6 +607,22 @@ def test_an_answer_without_a_certain_digit_warns(value, error, doubt):
     assert all("norm" in str(w.message) for w in heard)
 
 
+@pytest.mark.parametrize("error, doubt", [(1e-8, False), (1.001e-8, True), (1e-7, True)])
+def test_a_small_error_beside_what_matters_is_no_doubt(error, doubt):
+    """def-precision: in doubt only if e is above eight digits of the size that matters."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        certain(1e-12, error, "norm", 1.0)
+    assert len(heard) == doubt
+
+
+def test_a_warning_points_to_the_line_that_asked():
+    """def-precision: the caller's line, and not one of the library."""
+    with pytest.warns(PrecisionWarning) as heard:
+        r.norm(r.RKHSFunction(r.Gaussian(1.0), [0.0, 1e-8], [1e8, -1e8]))
+    assert heard[0].filename == __file__
+
+
 def test_sums_and_multiples_are_enough_for_a_vector():
     """def-numbers: NumPy's numbers too, and only vectors of one space."""
     f, g = r.RKHSFunction(k, [0.0], [2.0]), r.RKHSFunction(k, [1.0], [3.0])
@@ -564,7 +633,7 @@ def test_sums_and_multiples_are_enough_for_a_vector():
     assert np.array_equal(sum([f, g])(T), f(T) + g(T))
     assert np.array_equal((np.float64(2) * f)(T), 2 * f(T))
     assert r.hs_norm(sum([A, A]) - np.float64(2) * A) == 0
-    for wrong in (lambda: f - A, lambda: 1 + f, lambda: A - 1, lambda: f - 1):
+    for wrong in (lambda: f - A, lambda: 1 + f, lambda: -1 + f, lambda: A - 1, lambda: f - 1):
         with pytest.raises(TypeError, match="unsupported operand"):
             wrong()
 

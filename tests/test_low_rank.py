@@ -284,6 +284,39 @@ def test_the_variance_scales_with_the_square_of_the_kernel_until_it_overflows():
         rff_variance(Gaussian(1.0), [1e308], [1.0], 5)
 
 
+@pytest.mark.parametrize("D", [1, 2, 6, 7])
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_variance_has_the_formula_of_the_theorem(paired, D):
+    """thm-rff-variance: a pair has V = (1 + κ(2δ))/2 - κ(δ)², a phase adds 1/2, in units of
+    κ(0)² = 9."""
+    X, Y = sample(3), sample(2, seed=1)
+    k1, k2 = Gaussian(0.9)(X, Y), np.exp(-4 * np.sum((X[:, None] - Y) ** 2, axis=2) / 2 / 0.81)
+    V, pairs = (1 + k2) / 2 - k1**2, D // 2 if paired else 0
+    # A pair is 2/D times one cosine, a phase 1/D times the sum of two.
+    wanted = 9 * (pairs * (2 / D) ** 2 * V + (D - 2 * pairs) * (V + 0.5) / D**2)
+    found = rff_variance(3.0 * Gaussian(0.9), X, Y, D, paired=paired)
+    assert np.allclose(found, wanted, rtol=1e-13)
+
+
+def test_no_variance_is_negative_where_points_nearly_coincide():
+    """thm-rff-variance: V is about δ⁴, and below rounding."""
+    near = np.geomspace(1e-9, 1e-6, 3000)
+    V = (1 + Gaussian(1.0)([0.0], 2 * near)) / 2 - Gaussian(1.0)([0.0], near) ** 2
+    assert V.min() < 0
+    found = rff_variance(Gaussian(1.0), [0.0], near, 2)
+    assert found.min() == 0 and found.max() < 1e-15
+
+
+@pytest.mark.parametrize("D", [0, -1, 2.5])
+def test_there_is_at_least_one_feature(D):
+    """def-rff: drawn, given, or only measured."""
+    for attempt in (lambda: random_fourier_features(Gaussian(1.0), D, dim=1, rng=0),
+                    lambda: FourierFeatures([[1.0]], [0.0], D),
+                    lambda: rff_variance(Gaussian(1.0), [0.0], [1.0], D)):
+        with pytest.raises(ValueError, match="^n_features must be"):
+            attempt()
+
+
 def test_phases_win_for_a_narrow_bell_and_a_low_wide_one():
     """thm-rff-variance: eq-paired-wins can fail for smooth kernels."""
     k = 0.9 * Gaussian(0.1) + 0.1 * Gaussian(10.0)
@@ -480,6 +513,38 @@ def test_the_trace_tolerance_is_met_and_not_a_column_too_late(tol, seed):
     assert np.trace(K - F @ F.T) <= tol * 40 * (1 + 1e-6)
     shorter = F[:, :-1]
     assert np.trace(K - shorter @ shorter.T) > tol * 40 * (1 - 1e-6)
+
+
+def matrix_kernel(K):
+    return FunctionKernel(lambda i, j: K[int(i)][int(j)])
+
+
+def test_a_trace_that_is_just_small_enough_ends_the_search():
+    """thm-pivoted-cholesky: stops when tr(K - FF') <= tol tr(K), here with equality."""
+    assert pivoted_cholesky(Delta(), list("abcd"), tol=0.5).shape == (4, 2)
+    assert pivoted_cholesky(Delta(), list("abcd"), tol=0.49).shape == (4, 3)
+
+
+def test_what_is_rounding_is_no_pivot():
+    """thm-pivoted-cholesky: after r columns, entries of at most 16 (r + 1) ε max K_ii."""
+    for r, size in ((1, 1.0), (2, 4.0)):
+        K = size * np.eye(r + 1)
+        for least, rank in ((16 * (r + 1) * EPS, r), (16 * (r + 1) * EPS * (1 + EPS), r + 1)):
+            K[r, r] = size * least
+            assert pivoted_cholesky(matrix_kernel(K), range(r + 1), tol=0).shape[1] == rank
+
+
+def test_a_negative_residual_within_rounding_is_zero_and_a_visible_one_no_kernel():
+    """thm-pivoted-cholesky, part 1: eight digits of the largest entry; what is negative does
+    not hide what is left elsewhere."""
+    for off, good in ((1e-10, True), (4e-9, True), (6e-9, False), (1e-4, False)):
+        k = matrix_kernel([[1, 1 + off, 0], [1 + off, 1, 0], [0, 0, 1e-12]])
+        if good:
+            F, P = pivoted_cholesky(k, range(3), tol=0, return_pivots=True)
+            assert list(P) == [0, 2] and np.allclose(F @ F.T, k(range(3)), atol=2.1 * off)
+        else:
+            with pytest.raises(ValueError, match="kernel must be positive definite"):
+                pivoted_cholesky(k, range(3), tol=0)
 
 
 def test_singular_gram_matrices():
@@ -695,7 +760,7 @@ def test_without_a_seed_every_draw_is_fresh():
 
 
 @pytest.mark.parametrize("change, name", [
-    ({"kernel": Sigmoid(1.0, 0.0)}, "kernel"), ({"tol": 1.0}, "tol"), ({"max_rank": 0}, "max_rank"),
+    ({"kernel": Sigmoid(1.0, 0.0)}, "kernel"), ({"tol": 1.0}, "tol"), ({"tol": -1e-9}, "tol"), ({"max_rank": 0}, "max_rank"),
     ({"kernel": 1.7e308 * Gaussian(1.0)}, "kernel"), ({"return_pivots": "no"}, "return_pivots"),
 ])
 def test_bad_arguments_of_pivoted_cholesky(change, name):

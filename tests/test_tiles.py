@@ -289,8 +289,11 @@ def test_an_error_in_one_tile_ends_the_others(monkeypatch):
 
 
 SLOW = """
-import os, time
+import os, signal, time
 from rkhs_lit import reduce_tiles
+
+# A job in the background is started with interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def visit(total, i, j):
     os.write(1, b"tile\\n")
@@ -464,6 +467,8 @@ def test_a_worker_that_is_killed_costs_time_and_no_correctness(client, tmp_path)
 @pytest.mark.parametrize("kind", ["processes", "client"])
 def test_an_interrupt_leaves_no_task_behind(request, kind, tmp_path):
     """prop-one-order: 1600 tiles of 0.03 s, of which workers finish the ones at hand."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     executor = request.getfixturevalue(kind)
     executor = executor if kind == "processes" else executor.get_executor()
     tiles = tmp_path / "tiles"
