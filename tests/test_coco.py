@@ -638,6 +638,52 @@ def test_level_is_kept_over_all_pairings():
     assert max(low.values()) <= 0.4 + 4 * 0.05
 
 
+def test_eigenvalues_may_be_negative_to_eight_digits_of_the_largest():
+    """thm-coco-pairs, prop-rounded-gram: 200 points, half of them at 1 and half at -1, have the
+    eigenvalue 200 for st, and one of -4e-7 for a perturbation of entries of 2e-9."""
+    s, v = np.resize([1.0, -1.0], 200), np.repeat([1.0, -1.0], 100)
+    table = np.outer(s, s) - 2e-9 * np.outer(v, v)
+    k = FunctionKernel(lambda i, j: table[int(i), int(j)])
+    assert np.isclose(coco(k, Linear(), np.arange(200.0), s).value, 1.0)
+
+
+@pytest.mark.parametrize("share, zero", [(0.9, True), (1.1, False)])
+def test_what_the_rounding_of_a_product_of_factors_hides_is_zero(share, zero):
+    """thm-coco-spectral: a value of at most 4 ε |F| |G| counts as zero. The columns are exact
+    here: the norms are 2, and F'G / 4 is the inner product of x and y, over four."""
+    x = np.array([1.0, -1, 1, -1])
+    eps = np.finfo(float).eps
+    y = np.array([1.0, 1, -1, -1]) + np.round(16 * share) * eps * x
+    found = coco(Linear(), Linear(), x, y, tol=0.0)
+    assert found.value == (0.0 if zero else np.round(16 * share) * eps)
+    assert np.allclose([norm(found.f), norm(found.g)], 1)
+
+
+def test_a_column_that_is_constant_up_to_rounding_is_none():
+    """thm-coco-low-rank: nothing covaries with a constant, in units of all sizes."""
+    x = np.linspace(-1, 1, 15)
+    for value in np.arange(0.1, 3, 0.6):
+        for c in (1.0, 1e-200):
+            for k, l, a, b in ((c * Polynomial(3), Linear(), np.full(15, value), x),
+                               (Linear(), c * Polynomial(3), x, np.full(15, value))):
+                assert coco(k, l, a, b, tol=1e-9).value == 0.0
+                assert coco_test(k, l, a, b, n_permutations=9, rng=0, tol=1e-9).pvalue == 1.0
+
+
+@pytest.mark.parametrize("options", [{}, {"tol": 0.0}])
+@pytest.mark.parametrize("share, ties", [(0.98, True), (1.02, False)])
+def test_pairings_tie_that_differ_by_1e_10_of_the_largest_value(share, ties, options):
+    """prop-permutation-rounding, on both sides of the tolerance of 1e-10 |F| |G| / n: the values
+    are 1 + d, 1 - 2d and 2 - d, over three."""
+    d = share * 2e-10 / 3                          # |F| |G| is two
+    result = coco_test(Linear(), Linear(), [-1.0, 1 - d, d], [-1.0, 0.0, 1.0],
+                       n_permutations=60, rng=0, **options)
+    below = result.statistic - result.null_distribution
+    near, same = np.sum(below > d / 2), np.sum(below <= d / 2)
+    assert np.allclose(below[below > d / 2], d, rtol=1e-4) and min(near, same) > 9
+    assert result.pvalue == (1 + same + ties * near) / 61
+
+
 def test_dependence_is_found():
     """prop-coco-level; the alternative."""
     t, k = np.linspace(-1, 1, 40), Gaussian(0.5)

@@ -485,6 +485,22 @@ def test_how_far_an_observation_can_be_seen():
         assert f.filter(ys).notes[2] == note
 
 
+@pytest.mark.parametrize("c", [1e-12, 1e12])
+def test_what_can_be_seen_does_not_depend_on_the_units_of_the_kernels(c):
+    """alg-kernel-filter: 1e-8 of the root of l(y, y), and usable means above 1e-8 of the terms.
+    With c k and c l, λ is c times as large and ε is c² times as large."""
+    x, y = drift(21)
+    one = KernelBayesFilter(K, L, x, y, LAM, EPS)
+    other = KernelBayesFilter(c * K, c * L, x, y, c * LAM, c * c * EPS)
+    ys = drift(3, seed=3)[1]
+    edge = one.observations[np.argmax(one.observations[:, 0])]
+    for far, note in ((1e-10, "prediction"), (1e-5, "posterior")):
+        ys[2] = edge + [0.8 * np.sqrt(-2 * np.log(far)), 0.0]      # where L is `far`
+        a, b = one.filter(ys), other.filter(ys)
+        assert a.notes == b.notes and a.notes[2] == note
+        assert np.allclose(a.weights, b.weights, rtol=1e-6, atol=1e-8)
+
+
 def test_without_any_information_the_recording_itself_is_the_answer():
     """alg-kernel-filter, step 4."""
     f = trained(40)
@@ -624,6 +640,9 @@ def test_cancelling_weights_do_not_move_the_mean_to_infinity():
                   [2e-300, -0.5e-300, 1e-300]])
     found = three_states("mean").locate(W)
     assert np.allclose(found, [1.0, 2.2 / 2.1, 1.5 / 2.5, 0.0, 0.6])
+    # A tenth is the share: the sum is 0.095 and 0.105 of the sum of absolute values.
+    edge = np.array([[0.0, 0.5475, -0.4525], [0.0, 0.5525, -0.4475]])
+    assert np.allclose(three_states("mean").locate(edge), [1.0, (0.5525 - 2 * 0.4475) / 0.105])
     # For the linear kernel an embedding can be positive although no weight is.
     assert three_states("mean", Linear()).locate(np.array([[0.0, -1.0, -1.0]])) == 0.0
 
@@ -1090,7 +1109,8 @@ def test_validation_needs_pairs_of_kernels_and_points_to_train_on():
     good = dict(kernels=[(K, L)], states=X, observations=Y, lams=[LAM], epsilons=[EPS], held_out=3)
     assert validate_filter(**(good | dict(held_out=10))).errors.shape == (1, 1, 1)     # two are left
     for match, change in (("kernels", dict(kernels=[K, L])), ("kernels", dict(kernels=[(K,)])),
-                          ("kernels", dict(kernels=K)), ("observations", dict(observations=Y[:-1])),
+                          ("kernels", dict(kernels=K)), ("kernels", dict(kernels=[(K, L, L)])),
+                          ("observations", dict(observations=Y[:-1])),
                           ("observations", dict(states=X[:-1])),
                           ("held_out", dict(held_out=11)), ("held_out", dict(held_out=0))):
         with pytest.raises(ValueError, match=match):

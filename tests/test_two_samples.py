@@ -364,6 +364,34 @@ def test_rounding_tolerance_only_enlarges_the_p_value():
         permutation_pvalue(2.0, null, tol=-0.5)
 
 
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("share, ties", [(0.98, True), (1.02, False)])
+def test_splits_tie_that_differ_by_1e_10_of_the_largest_entry(share, ties, unbiased):
+    """prop-permutation-rounding, on both sides of the tolerance: the splits of 1 + d, 1, -1 and
+    -1 - d in which the first goes with a negative point have MMD² of d² and of zero. The largest
+    entry is one, and the unbiased estimates are 3/2 times as far apart (prop-same-pvalue)."""
+    gap = share * (1 + unbiased) * 1e-10
+    d = np.sqrt(gap / (1.5 if unbiased else 1))
+    result = mmd_test(Linear(), [1 + d, -1.0], [1.0, -1 - d], n_permutations=60, rng=0,
+                      unbiased=unbiased)
+    below = result.statistic - result.null_distribution
+    lower, least = np.sum(below > gap / 2), np.sum(below <= gap / 2)
+    assert np.allclose(below[below > gap / 2], gap, rtol=1e-4) and min(lower, least) > 9
+    assert result.pvalue == (1 + least + ties * lower) / 61
+
+
+@pytest.mark.parametrize("defect, refused", [(0.9e-8, False), (1.1e-8, True)])
+def test_kernels_that_are_positive_definite_to_eight_digits_are_tested(defect, refused):
+    """prop-rounded-gram: 1 + d (1 - st) has MMD² = -4 d for the points 1 and -1; four entries
+    of size one go into it."""
+    kernel = FunctionKernel(lambda s, t: 1 + defect * (1 - s * t))
+    if refused:
+        with pytest.raises(ValueError, match="^kernel must be positive definite"):
+            mmd_test(kernel, [1.0], [-1.0], n_permutations=5, rng=0)
+    else:
+        assert mmd_test(kernel, [1.0], [-1.0], n_permutations=5, rng=0).statistic == 0
+
+
 # -- the record -----------------------------------------------------------
 
 
@@ -442,6 +470,8 @@ def test_the_test_refuses_functions_that_are_no_kernels():
 
 @pytest.mark.parametrize("K, S, unbiased, match", [
     (np.eye(3), [[1.0], [0.0]], False, "^K"),
+    (np.eye(1), [[1.0], [0.0]], False, "^K"),
+    (np.ones((2, 3)), [[1.0], [0.0]], False, "^K"),
     ([1.0, 2.0], [[1.0], [0.0]], False, "^K"),
     ([[np.nan, 0.0], [0.0, 1.0]], [[1.0], [0.0]], False, "^K"),
     (np.eye(2), [1.0, 0.0], False, "^S"),
@@ -537,7 +567,7 @@ def test_equal_sizes_have_one_pvalue():
 
 def test_the_excess_over_the_null_in_fractions():
     """prop-mmd-unbalanced, part 2: all samples of three points, all splits, exactly."""
-    K = [[Fraction(2 * (s == t) + (1 + s * t)) for t in (0, 1, 3)] for s in (0, 1, 3)]
+    K = [[2 * (s == t) + (1 + s * t) for t in (0, 1, 3)] for s in (0, 1, 3)]
     p = [Fraction(2, 3), Fraction(1, 6), Fraction(1, 6)]
     q = [Fraction(1, 5), Fraction(1, 5), Fraction(3, 5)]
     form = lambda a, c: sum(a[i] * K[i][j] * c[j]  # noqa: E731
@@ -550,10 +580,11 @@ def test_the_excess_over_the_null_in_fractions():
             chance = prod(p[i] for i in Z[:m]) * prod(q[i] for i in Z[m:])
             values = []
             for first in combinations(range(N), m):
-                a = [Fraction(1, m) if i in first else Fraction(-1, n) for i in range(N)]
+                a = [n if i in first else -m for i in range(N)]         # times 1/mn
                 w = [sum(v for v, z in zip(a, Z, strict=True) if z == t) for t in range(3)]
                 values.append(form(w, w))
-            excess += chance * (values[0] - sum(values) / len(values))
+            gap = values[0] - Fraction(sum(values), len(values))
+            excess += chance * gap / (m * n) ** 2
         spread = (Fraction(1, m) - Fraction(1, n)) * (V[0] - V[1])
         assert excess == Fraction(N - 2, N - 1) * true + spread
 
