@@ -602,6 +602,18 @@ def test_lanczos_on_a_matrix():
     assert lanczos(zero) == (0.0, None)
 
 
+def test_lanczos_stops_when_the_eigenvalue_is_known(monkeypatch):
+    """prop-lanczos: the last entry of the eigenvector says how good it is. One eigenvalue above
+    a dense rest needs few steps, although the others are not known by then."""
+    module, steps = sys.modules["rkhs_lit.cross_covariance"], []
+    solve = module.eigh_tridiagonal
+    monkeypatch.setattr(module, "eigh_tridiagonal", lambda *a: steps.append(1) or solve(*a))
+    d = np.append(np.linspace(0, 0.7, 199), 1.0)
+    theta, b = lanczos(RKHSOperator(Delta(), range(200), Delta(), range(200), d))
+    assert 12 < len(steps) < 40
+    assert np.isclose(theta, 1, rtol=1e-14) and np.isclose(abs(b[-1]), 1, rtol=1e-12)
+
+
 def test_lanczos_goes_on_until_the_eigenvalue_is_found_or_hopeless():
     """prop-lanczos: close eigenvalues take more than ten steps, which are made unless all
     that was found by then is at most `zero`; the unit of the kernel does not matter."""

@@ -589,6 +589,8 @@ def test_blocks_of_permutations_do_not_matter(k):
     many, few = (hsic_test(k, k, x, y, n_permutations=B, rng=3) for B in (300, 100))
     assert np.array_equal(many.null_distribution[:100], few.null_distribution)
     assert many.statistic == few.statistic
+    # Factors of 114 columns do not do for the second kernel: nothing may be missing.
+    assert np.isclose(many.statistic, hsic(k, k, x, y, unbiased=False), rtol=1e-9)
 
 
 @pytest.mark.parametrize("y", [[0, 2, 3, 7, 11], [0, 0, 1, 1, 5]])
@@ -611,6 +613,19 @@ def test_ties_are_not_broken_by_rounding():
         result = hsic_test(k, k, x, x, n_permutations=3000, rng=0)
         expected = 2 / 70
         assert abs(result.pvalue - expected) < 4 * np.sqrt(expected / 3000)
+
+
+@pytest.mark.parametrize("share, ties", [(0.98, True), (1.02, False)])
+def test_pairings_tie_that_differ_by_1e_10_of_the_largest_value(share, ties):
+    """prop-permutation-rounding, on both sides of the tolerance of 1e-10 of the norms of the two
+    centred Gram matrices: n² HSIC is (1 + d)², (1 - 2d)² and (2 - d)²."""
+    d = share * 4e-10 / 6                          # both norms are two, so 6d is close to 4e-10
+    result = hsic_test(Linear(), Linear(), [-1.0, 1 - d, d], [-1.0, 0.0, 1.0],
+                       n_permutations=60, rng=0)
+    below = 9 * (result.statistic - result.null_distribution)
+    near, same = np.sum(below > d), np.sum(below <= d)
+    assert np.allclose(below[below > d], 6 * d, rtol=1e-4) and min(near, same) > 9
+    assert result.pvalue == (1 + same + ties * near) / 61
 
 
 def test_what_factors_miss_counts_as_a_tie():

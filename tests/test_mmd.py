@@ -524,6 +524,20 @@ def test_functions_that_are_no_kernels_are_refused_when_it_shows():
         mmd2_biased(fake, [0.0, 1.0], [2.0, 5.0])
 
 
+@pytest.mark.parametrize("defect, refused", [(0.9e-8, False), (1.1e-8, True)])
+def test_kernels_that_are_positive_definite_to_eight_digits_have_a_distance(defect, refused):
+    """prop-rounded-gram: 1 + d (1 - st) has MMD² = -4 d for the points 1 and -1; four entries
+    of size one go into it."""
+    kernel = FunctionKernel(lambda s, t: 1 + defect * (1 - s * t))
+    if refused:
+        with pytest.raises(ValueError, match="^kernel must be positive definite"):
+            mmd2_biased(kernel, [1.0], [-1.0])
+    else:
+        with pytest.warns(PrecisionWarning):          # is it zero, or a little more?
+            assert mmd2_biased(kernel, [1.0], [-1.0]) == 0
+    assert np.isclose(mmd2_unbiased(kernel, [1.0, 1.0], [-1.0, -1.0]), -4 * defect)
+
+
 @pytest.mark.parametrize("X, match", [
     ([1.0, 1.0, 1.0], "^X must have a positive median"),
     ([0.0, 0.0, 0.0, 0.0, 1.0], "^X must have a positive median"),
@@ -572,7 +586,7 @@ def test_moved_features_keep_their_differences(kernel):
 
 def test_a_value_below_the_rounding_of_its_terms_is_in_doubt():
     """def-precision: below 4ε times the sum 1 + 1 + 2 of the averages, here two points."""
-    for steps, in_doubt_of in ((6, True), (10, False)):      # MMD² = 2 · steps · ε
+    for steps, in_doubt_of in ((7, True), (9, False)):      # MMD² = 2 · steps · ε
         k = FunctionKernel(lambda s, t, near=1 + steps * EPS: near if s == t else 1.0)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")

@@ -220,6 +220,71 @@ def test_stopped_entries_are_a_border_of_the_same_factor(seed, stopped):
     assert np.allclose(e[rest], u - (u.sum() + c.sum()) / v.sum() * v, atol=1e-11)
 
 
+parts = sys.modules[svm.__module__]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("mu", [1e-9, 1e-3, 1.0])
+@pytest.mark.parametrize("box", [1.0, 10.0, 1e4])
+def test_the_system_on_a_face_of_the_box(seed, mu, box):
+    """eq-svm-newton, eq-svm-border: the weights that stay inside the box have one multiplier,
+    those that stopped are on its edge, and the sum has not changed. If all stopped, none move."""
+    n = 30 if seed < 2 else 260            # of these only a few stop at a time
+    X, y = sample(n, seed=seed)
+    K, rng = Laplace(0.8)(X), np.random.default_rng(seed)
+    low, high = np.minimum(0, box * y), np.maximum(0, box * y)
+    a, d = balanced(rng, y, box) * y, 3 * rng.normal(size=n)
+    p = parts._face(K.copy(), d, a, low, high, mu)
+    inside = (p > low) & (p < high)
+    assert (p >= low).all() and (p <= high).all()
+    assert abs(p.sum() - a.sum()) < 1e-13 * box * n
+    if not np.array_equal(p, a):
+        left = (d - K @ (p - a) - mu * (p - a))[inside]
+        # The condition of this kernel matrix is below 1e4.
+        assert np.ptp(left) < 1e-9 * (np.abs(d).max() + box)
+    if box == 1e4:
+        assert inside.all() and np.isclose(d @ (p - a), (p - a) @ (K @ (p - a) + mu * (p - a)))
+
+
+@pytest.mark.parametrize("n, mu, kind", [(501, 1.1e-4, np.float32), (501, 0.9e-4, float),
+                                         (500, 1.1e-4, float)])
+def test_only_rough_systems_of_many_points_are_solved_with_half_the_digits(n, mu, kind,
+                                                                           monkeypatch):
+    """eq-svm-newton: single precision where μ is above 1e-4, and the points are above 500."""
+    kinds, factor = [], parts.cho_factor
+    monkeypatch.setattr(parts, "cho_factor", lambda M: kinds.append(M.dtype) or factor(M))
+    y = np.resize([1.0, -1.0], n)
+    p = parts._face(np.eye(n), y, 0 * y, np.full(n, -9.0), np.full(n, 9.0), mu)
+    assert kinds == [kind] and np.allclose(p, (y - y.mean()) / (1 + mu), rtol=1e-6)
+
+
+@given(seeds, st.sampled_from([0.1, 3.0]))
+@settings(max_examples=15, deadline=None)
+def test_pairs_and_systems_end_where_no_pair_violates(seed, C):
+    """thm-svm-pairs, part 1, for the few points of a working set, from any start."""
+    X, y = sample(40, seed=seed)
+    K, rng = Gaussian(0.7)(X), np.random.default_rng(seed)
+    low, high = np.minimum(0, C * y), np.maximum(0, C * y)
+    start = balanced(rng, y, C) * y
+    a, t = parts._climb(K, y - K @ start, start, low, high, 1e-11)
+    assert np.allclose(t, y - K @ a, atol=1e-12)
+    assert t[a < high].max() - t[a > low].min() <= 1e-11
+    assert (low <= a).all() and (a <= high).all() and abs(a.sum()) < 1e-13 * 40 * C
+
+
+def test_the_level_of_one_class_of_a_nu_machine():
+    """thm-nu-c: g <= r where u > 0 and g >= r where u < h; the middle, if several do, or the
+    only end. What differs from 0 or h by less than 1e-9 h is rounding."""
+    h = 0.25
+    for u, g, r in (([0.0, 0.1, h], [5.0, 3.0, 1.0], 3.0), ([h, h, 0.0], [1.0, 2.0, 5.0], 3.5),
+                    ([h, h, h], [1.0, 2.0, 3.0], 3.0), ([0.0, h, 0.0], [4.0, 2.0, 3.0], 2.5),
+                    ([0.5e-9 * h, h * (1 - 0.5e-9), h], [5.0, 1.0, 4.0], 4.5),
+                    ([2e-9 * h, h, h], [5.0, 1.0, 4.0], 5.0),
+                    ([0.0, h * (1 - 2e-9), h], [9.0, 5.0, 4.0], 5.0),
+                    ([0.05, 0.1, h], [2.0, 2.0 + 1e-9, 1.0], 2.0 + 0.6e-9)):
+        assert np.isclose(parts._level(np.array(g), np.array(u), h), r, rtol=1e-14)
+
+
 def awkward(name):
     rng = np.random.default_rng(3)
     X, y = sample(400, seed=7)
