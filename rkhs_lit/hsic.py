@@ -1,7 +1,7 @@
 """HSIC: one number for dependence"""
 # The exported cells of book/hsic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 14a9f4309e488faf
+# Cells: c1236685c1af0c1a
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -108,7 +108,7 @@ def _landmarks(Phi, tol, max_rank):
     n, d, some = Phi.n, Phi.diag(), 4096
     rows, seen = (np.linspace(0, n - 1, min(n, many)).astype(int)
                   for many in (some, 2**16))
-    for _ in range(12):
+    for rounds in range(12):
         F, P = pivoted_cholesky(Phi.kernel, Phi[rows], tol=tol / 2,
                                 max_rank=max_rank, return_pivots=True)
         phi = NystromFeatures(Phi.kernel, Phi[rows[P]], F[P])
@@ -117,7 +117,7 @@ def _landmarks(Phi, tol, max_rank):
             for i in range(0, len(seen), some)])
         trace = float(d[seen].sum())
         rho = max(float(missed.sum()), 0.0) + 1e-12 * trace
-        if rho <= tol * trace or len(P) == max_rank:
+        if rho <= tol * trace or len(P) == max_rank or rounds > 9:
             if len(seen) == n:
                 break
             seen = np.arange(n)
@@ -311,9 +311,9 @@ def _by_matrices(K, L, orders):
 def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
               rng=None) -> PermutationTest:
     """Test whether two variables are independent, from pairs (x_i, y_i)
-    and B random permutations of Y, with the biased estimate as the
-    statistic. If they are, the p-value is at most α with a probability of
-    at most α, for every n and B (:prf:ref:`cor-hsic-level`).
+    and B = `n_permutations` permutations of Y, with the biased estimate as
+    the statistic. If they are, the p-value is at most α with a probability
+    of at most α, for every n and B (:prf:ref:`cor-hsic-level`).
 
     The kernels may be chosen by looking at the points of X and at those of
     Y, but not at who is paired with whom. Where both have a small rank on

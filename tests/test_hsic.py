@@ -426,6 +426,23 @@ def test_the_bound_term_by_term():
     assert np.isclose(found.value, hsic_unbiased(K, L), rtol=1e-9)
 
 
+def test_the_bound_counts_the_points_that_no_round_was_content_with():
+    """thm-hsic-low-rank: one huge point hides a whole coordinate from the search for landmarks, in
+    every round; the bound must still hold what is missed at all points, not at 65536 of them."""
+    n = 150_000
+    first, seen = (np.linspace(0, n - 1, many).astype(int) for many in (4096, 2**16))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], n)
+    X = np.column_stack([np.zeros(n), signs])
+    X[np.setdiff1d(first, seen)[1000], 0] = 1e6
+    found = hsic_low_rank(Linear(), Linear(), X, signs)
+    F, g = X - X.mean(axis=0), signs - signs.mean()      # unbiased HSIC from the linear factors
+    a, b = np.sum(F**2, axis=1), g**2
+    K1, L1, S = F @ F.sum(axis=0) - a, g * g.sum() - b, np.sum((F.T @ g) ** 2) - a @ b
+    exact = (S - 2 * K1 @ L1 / (n - 2) + K1.sum() * L1.sum() / ((n - 1) * (n - 2))) / (n * (n - 3))
+    assert found.ranks[0] == 1 and np.isclose(exact, 1.0, rtol=1e-3)
+    assert 0.9 < abs(found.value - exact) <= found.error < 2.1
+
+
 def test_low_rank_hsic_finds_rare_points():
     """thm-hsic-low-rank: landmarks are looked for where most is missed."""
     x = np.concatenate([np.zeros(5000), [100.0, 200.0, 300.0]])
