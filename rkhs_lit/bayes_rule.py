@@ -1,7 +1,7 @@
 """Bayes' rule: change the prior, keep the sample"""
 # The exported cells of book/bayes_rule.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: aae55a89f2dd4352
+# Cells: a2827408e0f3d7a0
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -98,9 +98,9 @@ def kernel_sum_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
     with w = (L + nλI)⁻¹ prior(Y) (:prf:ref:`thm-kernel-sum-rule`). The
     n w_i estimate the density ratio at y_i; some may be negative.
 
-    X are n effects of the causes Y, and the prior in H_l embeds the new
-    distribution of Y. A low-rank factor of L may leave out the share `tol`
-    of the trace; eps is here for all three rules to have one signature.
+    X are n effects (kernel k) of the causes Y (kernel l); the prior in H_l
+    embeds the new distribution of Y. A low-rank factor of L may leave out
+    the share `tol` of the trace; eps only gives all rules one signature.
 
     Of three days without sun two were rainy; sun makes all dry. If half
     of the days have sun:
