@@ -1,7 +1,7 @@
 """Conditional embeddings: a distribution for every x"""
 # The exported cells of book/conditional_embedding.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 36a50bb2f50d53c7
+# Cells: 705348d925b20546
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -108,8 +108,8 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
                           lam: float) -> ConditionalEmbedding:
     """Estimate the embeddings of Y given X = x, for all x, by
     m(x) = Σ w_i(x) l(y_i, ·) with the weights w(x) = (K + nλI)⁻¹ k_X(x)
-    (:prf:ref:`thm-ce-estimator`). The number λ > 0 is added to the
-    operator C_XX, so that nλ is added to the Gram matrix of X.
+    (:prf:ref:`thm-ce-estimator`), from n pairs, with k on X and l on Y.
+    The number λ > 0 is added to the operator C_XX, so nλ to K = k(X).
 
     Examples
     --------
