@@ -1,7 +1,7 @@
 """Features and sources: HSIC put to use"""
 # The exported cells of book/unmixing.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 452bd5f374b2ad21
+# Cells: 6cab7bf6806db440
 
 # %% [1] Features and sources: HSIC put to use
 from dataclasses import dataclass
@@ -52,8 +52,8 @@ class FeatureSelection(check.Record):
 
 def select_features(k: Kernel, l: Kernel, X, Y, n_features: int, *,
                     direction: str = "backward") -> FeatureSelection:
-    """Greedy selection of the columns of X, an (n, d) array or a data
-    frame with n >= 4, on which Y depends most
+    """Greedy selection of those `n_features` columns of X, an (n, d) array
+    or a data frame with n >= 4, on which Y depends most
     (:prf:ref:`thm-hsic-unbiased`).
 
     The kernel k is applied to columns of X, so it must take vectors of any
@@ -173,8 +173,8 @@ def hsic_unmix(k: Gaussian, X, start, *, tol: float = 1e-6,
     `start` a (2, d) array with rows that are not parallel. Which of many
     minima is found depends on the start; for normal X there is a whole
     family (:prf:ref:`prop-unmix-normal`). Components are scaled to
-    variance one, so a width of k near 1 is the median heuristic. The
-    search ends when no entry of the gradient is larger than `tol`.
+    variance one, so a width of k near 1 is the median heuristic. Ends
+    when the gradient has no entry above `tol`, or after `max_steps`.
     """
     if not isinstance(k, Gaussian):
         raise ValueError(f"k must be Gaussian, got {k}")
