@@ -1,7 +1,7 @@
 """Two samples: a test whose level is exact"""
 # The exported cells of book/two_samples.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 912a92049423ece2
+# Cells: 2f894567cb6e2011
 
 # %% [1] Two samples: a test whose level is exact
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ def mmd_test(kernel: Kernel, X, Y, *, n_permutations: int = 999,
              rng=None, unbiased: bool = False) -> PermutationTest:
     """Test whether two samples come from one distribution. If they do, the
     p-value is at most α with a probability of at most α, for all sample
-    sizes and every number B of random splits
+    sizes and every number `n_permutations` of random splits
     (:prf:ref:`thm-permutation-level`).
 
     The kernel may be chosen by looking at the pooled points, but not at
