@@ -1,7 +1,7 @@
 """Filtering: Bayes' rule, again and again"""
 # The exported cells of book/filtering.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: d64970b4ece8e75d
+# Cells: 6ca1f2e8d0036b1c
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -61,15 +61,15 @@ class KernelBayesFilter(check.Record):
     """The kernel Bayes filter: hidden states from observations, learnt
     from a recording of both (:prf:ref:`thm-filter-recursion`).
 
-    The recording is a trajectory of n + 1 states, of which the first n are
-    kept, or n states of any origin and their `next_states`. To the
-    covariance operator of the states, at the first observation to that of
-    the observations, λ is added; ε and `method` are those of
-    `kernel_bayes_rule`, tol and max_rank those of `pivoted_cholesky`. The
-    estimate is the "preimage" of an embedding if k is Gaussian, the
-    weighted "mean" of the states, or the "state" where it is largest.
-    Weights that do not get mass one (:prf:ref:`def-filter-mass`) may fade
-    away (:prf:ref:`prop-filter-scale`).
+    The recording is a trajectory of n + 1 states (kernel k) and their
+    observations (kernel l), of which the first n are kept, or n states of
+    any origin, observations and `next_states`. λ is added to the covariance
+    operator of the states, at first to that of the observations; ε and
+    `method` are those of `kernel_bayes_rule`, tol and max_rank those of
+    `pivoted_cholesky`. The estimate is the "preimage" of an embedding if k
+    is Gaussian, the weighted "mean" of the states, or the "state" where it
+    is largest. Without `normalise` weights get no mass of one and may fade
+    (:prf:ref:`def-filter-mass`, :prf:ref:`prop-filter-scale`).
 
     >>> from rkhs_lit.kernels import Delta
     >>> lamp = KernelBayesFilter(Delta(), Delta(), ["on", "off"] * 9,
