@@ -1,7 +1,7 @@
 """Two samples: a test whose level is exact"""
 # The exported cells of book/two_samples.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 2f894567cb6e2011
+# Cells: d4ef71536898bb89
 
 # %% [1] Two samples: a test whose level is exact
 from dataclasses import dataclass
@@ -63,9 +63,9 @@ class PermutationTest(check.Record):
 
 # %% [3] Thousands of splits, one matrix product
 def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
-    """MMD² of all splits of a pooled sample, from its centred Gram matrix
-    K, of which the upper half is read; a column of S marks the points of a
-    first sample with ones (:prf:ref:`lem-split-form`).
+    """MMD², biased or `unbiased`, of all splits of a pooled sample, from
+    its centred Gram matrix K, of which the upper half is read; a column of
+    S marks a first sample with ones (:prf:ref:`lem-split-form`).
 
     >>> from rkhs_lit.pca import centre
     >>> split_statistics(centre([[1.0, 0.0], [0.0, 1.0]]), [[1], [0]])
