@@ -6,8 +6,8 @@ order of the book:
 rkhs_lit.conventions -- Conventions: what may go in, and what comes out
     PrecisionWarning, Record, Vectors, as_points, as_sequence, certain, choice,
     finite, flag, frozen, function, generator, nonnegative, number,
-    plain_array, positive, positives, real_array, same_columns, tolerance,
-    vector, whole, width
+    plain_array, positive, positives, real_array, same_columns, same_dimension,
+    tolerance, vector, whole, width
 
 rkhs_lit.tiles -- Work in pieces: sums over tiles, in parallel
     parallel, reduce_runs, reduce_tiles
@@ -115,6 +115,8 @@ rkhs_lit.filtering -- Filtering: Bayes' rule, again and again
 """
 # Generated from the modules by `make tangle`; the version is pyproject.toml's.
 
+import sys as _sys
+
 from rkhs_lit.bayes_rule import (
     BayesValidation,
     Coordinates,
@@ -169,6 +171,7 @@ from rkhs_lit.conventions import (
     positives,
     real_array,
     same_columns,
+    same_dimension,
     tolerance,
     vector,
     whole,
@@ -559,6 +562,7 @@ __all__ = [
     "ridge_spectrum",
     "riesz_representer",
     "same_columns",
+    "same_dimension",
     "sample_maps",
     "select_features",
     "smoother_matrix",
@@ -589,3 +593,74 @@ __all__ = [
     "witness",
     "words",
 ]
+
+# Names that have moved to another chapter are found where they were as well.
+for _home, _names in {
+    "bochner": [
+        "FourierFeatures",
+        "NystromFeatures",
+        "nystrom_features",
+        "pivoted_cholesky",
+        "random_fourier_features",
+        "rff_variance",
+    ],
+    "duality": [
+        "QPSolution",
+        "solve_qp",
+    ],
+    "hsic": [
+        "FeatureSelection",
+        "Unmixing",
+        "balanced_labels",
+        "hsic_gaussian",
+        "hsic_unmix",
+        "select_features",
+    ],
+    "kernels": [
+        "Conjugated",
+        "Definiteness",
+        "Delta",
+        "FeatureKernel",
+        "FunctionKernel",
+        "Kernel",
+        "Linear",
+        "Mapped",
+        "Pairs",
+        "Power",
+        "Product",
+        "Scaled",
+        "Sum",
+        "TensorProduct",
+        "as_points",
+        "as_sequence",
+        "is_positive_definite",
+        "normalised",
+        "reduce_tiles",
+        "substrings",
+        "words",
+    ],
+    "mercer": [
+        "fourier_coefficients",
+        "spectral_inner",
+        "spectral_norm",
+    ],
+    "mmd": [
+        "PermutationTest",
+        "mmd_test",
+        "permutation_pvalue",
+    ],
+    "moore_aronszajn": [
+        "decompose",
+        "interpolate",
+        "power_function",
+        "project",
+    ],
+    "ridge": [
+        "gaussian_derivative",
+        "gp_posterior",
+        "log_marginal_likelihood",
+    ],
+}.items():
+    vars(_sys.modules[f"rkhs_lit.{_home}"]).update(
+        {_name: globals()[_name] for _name in _names}
+    )

@@ -49,12 +49,40 @@ order of the book:
 """
 # Generated from the modules by `make tangle`; the version is pyproject.toml's.
 
+import sys as _sys
+
 {imports}
 
 __version__ = "{version}"
 __all__ = [
 {names}
 ]
+{moved}'''
+
+# What chapters defined before they were divided: imports from there, and results
+# that were pickled then, still find it. {where it was: names}}
+MOVED = {
+    "bochner": "FourierFeatures NystromFeatures nystrom_features pivoted_cholesky "
+    "random_fourier_features rff_variance",
+    "duality": "QPSolution solve_qp",
+    "hsic": "FeatureSelection Unmixing balanced_labels hsic_gaussian hsic_unmix "
+    "select_features",
+    "kernels": "Conjugated Definiteness Delta FeatureKernel FunctionKernel Kernel Linear Mapped "
+    "Pairs Power Product Scaled Sum TensorProduct as_points as_sequence "
+    "is_positive_definite normalised reduce_tiles substrings words",
+    "mercer": "fourier_coefficients spectral_inner spectral_norm",
+    "mmd": "PermutationTest mmd_test permutation_pvalue",
+    "moore_aronszajn": "decompose interpolate power_function project",
+    "ridge": "gaussian_derivative gp_posterior log_marginal_likelihood",
+}
+OLD_PLACES = '''
+# Names that have moved to another chapter are found where they were as well.
+for _home, _names in {{
+{rows}
+}}.items():
+    vars(_sys.modules[f"rkhs_lit.{{_home}}"]).update(
+        {{_name: globals()[_name] for _name in _names}}
+    )
 '''
 
 
@@ -264,6 +292,24 @@ def public_names(path):
     return title, sorted(name for name in found if not name.startswith("_"))
 
 
+def moved_text(public):
+    """The end of rkhs_lit/__init__.py, given {chapter: its public names}."""
+    everything = {name for found in public.values() for name in found}
+    rows = {
+        home: [name for name in found.split() if name in everything]
+        for home, found in MOVED.items()
+        if home in public
+    }
+    return OLD_PLACES.format(
+        rows="\n".join(
+            f'    "{home}": [\n'
+            + "".join(f'        "{name}",\n' for name in found)
+            + "    ],"
+            for home, found in rows.items()
+        )
+    )
+
+
 def package_text(root, names):
     """The file rkhs_lit/__init__.py, given the chapters in their order."""
     modules = {name: public_names(root / "rkhs_lit" / f"{name}.py") for name in names}
@@ -289,6 +335,7 @@ def package_text(root, names):
             f'    "{public}",'
             for public in sorted(n for _, found in modules.values() for n in found)
         ),
+        moved=moved_text({name: found for name, (_, found) in modules.items()}),
     )
 
 
