@@ -1,7 +1,7 @@
 """Bayes' rule: change the prior, keep the sample"""
 # The exported cells of book/bayes_rule.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: a2827408e0f3d7a0
+# Cells: 6b3bf8993236bebb
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -263,5 +263,5 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
                 risks[j] += ratio[fold] @ np.sum(miss**2, axis=1)
     risks = check.finite(risks / ratio.sum(), "epsilons")
     return BayesValidation(
-        lams, epsilons, check.frozen(scores / Phi.n), check.frozen(risks),
-        float(lams[best]), float(epsilons[risks.argmin()]))
+        lams, epsilons, scores / Phi.n, risks, float(lams[best]),
+        float(epsilons[risks.argmin()]))

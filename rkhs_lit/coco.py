@@ -1,7 +1,7 @@
 """COCO: the two functions that covary most"""
 # The exported cells of book/coco.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: c7359280ca49bcb5
+# Cells: 855c2c1361a8dd7a
 
 # %% [1] COCO: the two functions that covary most
 from dataclasses import dataclass
@@ -228,7 +228,7 @@ def coco_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
         _range_factor(M) if dense else _pivot_factor(M, tol, max_rank)[:2]
         for M in (Phi, Psi[order]))
 
-    orders = chain([np.argsort(order)],
+    orders = chain([np.argsort(order)],           # the pairs as they are
                    (rng.permutation(n) for _ in range(B)))
     statistic, *null = reduce_runs(partial(_norm, F, G), orders)
     null = np.array(null)

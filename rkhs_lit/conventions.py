@@ -1,11 +1,11 @@
 """Conventions: what may go in, and what comes out"""
 # The exported cells of book/conventions.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 04ce25363bbb527e
+# Cells: fc8f6bfd60a5a3cd
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from numbers import Real
 
 import numpy as np
@@ -114,6 +114,25 @@ def same_columns(X, Y) -> None:
                          f"order, got {(*ours,)} and {(*theirs,)}")
 
 
+def same_dimension(Y, X, name: str = "Y", like: str = "X") -> None:
+    """Refuse points Y of another dimension than X
+    (:prf:ref:`def-points`)."""
+    for d, e in zip(*(getattr(Z, "shape", ())[1:] for Z in (Y, X))):
+        if d != e:
+            hint = f": write [{name}] for a single point"
+            raise ValueError(
+                f"{name} must have points in dimension {e} like {like}, "
+                f"got {d}{hint if d == 1 and len(Y) == e else ''}")
+
+
+def _no_sequence(X, name):
+    kind, lazy = type(X).__name__, isinstance(X, (Iterator, Set))
+    raise ValueError(
+        f"{name} must be a sequence of points, got a "
+        + (f"{kind}: write list({name})" if lazy else
+           f"single {kind}: write [{name}]"))
+
+
 def _masked(values):
     if isinstance(values, (list, tuple)):
         return any(map(_masked, values))
@@ -145,9 +164,9 @@ def as_points(X, name: str = "X") -> np.ndarray:
     points = X
     if type(X) is not np.ndarray or X.dtype != float:
         points = plain_array(X, name)
-        if points.ndim == 0:
-            raise ValueError(f"{name} must be a sequence of points: write "
-                             f"[{name}] for a single one")
+    if points.ndim == 0:
+        _no_sequence(X, name)
+    if points.dtype != float:
         if points.dtype.kind not in "biuf":
             kinds = getattr(X, "dtypes", {})      # of a data frame
             text = [column for column in getattr(X, "columns", ())
@@ -188,8 +207,7 @@ def as_sequence(X, name: str = "X"):
         X = plain_array(X, name)         # also a data frame or a column
     if (isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__")
             or (isinstance(X, np.ndarray) and X.ndim == 0)):
-        raise ValueError(f"{name} must be a sequence of points, got a "
-                         f"single {type(X).__name__}: write [{name}]")
+        _no_sequence(X, name)
     if len(X) == 0:
         raise ValueError(f"{name} must hold at least one point")
     return X if hasattr(X, "__getitem__") else list(X)
@@ -205,13 +223,12 @@ def frozen(array) -> np.ndarray:
 def vector(values, name: str, n: int | None = None) -> np.ndarray:
     """One number for each of n points, read-only
     (:prf:ref:`def-points`)."""
-    column = np.array(as_points(values, name)[:, 0])
+    column = frozen(as_points(values, name)[:, 0])
     if np.ndim(values) != 1 or len(column) != (n or len(column)):
         wanted = "a list of numbers" if n is None else (
             f"one number for each of {n} points")
         raise ValueError(f"{name} must be {wanted}, got shape "
                          f"{np.shape(values)}")
-    column.setflags(write=False)
     return column
 
 
@@ -236,6 +253,11 @@ class Record:
     """What comes out: its arrays are read-only, also in a copy and after
     pickling (:prf:ref:`def-points`)."""
 
+    __array_ufunc__ = None       # array == record compares no entries
+
+    def __post_init__(self):
+        self.__setstate__(vars(self))
+
     def __setstate__(self, state):
         for value in state.values():
             for part in value if isinstance(value, tuple) else [value]:
@@ -248,8 +270,7 @@ class Vectors:
     """Elements of a vector space: a subclass says what ``f + g`` and
     ``f * c`` are, the rest follows (:prf:ref:`def-numbers`)."""
 
-    # NumPy numbers must leave ``c * f`` to this class.
-    __array_ufunc__ = None
+    __array_ufunc__ = None       # NumPy numbers leave c * f to this class
 
     def __radd__(self, other):           # sum(vectors) starts from 0
         zero = isinstance(other, Real) and other == 0

@@ -1,7 +1,7 @@
 """Cross-covariance: one operator for all covariances"""
 # The exported cells of book/cross_covariance.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: c946c29b21fb5ec4
+# Cells: 9016b0a53b908a06
 
 # %% [1] Cross-covariance: one operator for all covariances
 import functools
@@ -456,7 +456,7 @@ def op_norm(A: RKHSOperator) -> float:
     (s, U), = _units(_as_operator(A))
     many = max(A.Phi.n, A.Psi.n) > DENSE and not _thin(A.weights)
     if many:
-        value = math.sqrt(lanczos(U)[0])
+        value = math.sqrt(lanczos(U)[0])      # of ‖A*A‖
     else:
         core = operator_core(U)
         value = float(svdvals(core)[0]) if core.size else 0.0

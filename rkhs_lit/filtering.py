@@ -1,7 +1,7 @@
 """Filtering: Bayes' rule, again and again"""
 # The exported cells of book/filtering.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 6ca1f2e8d0036b1c
+# Cells: 57afd2815d3b4979
 
 # %% [1] Filtering: Bayes' rule, again and again
 from collections.abc import Sequence
@@ -121,7 +121,7 @@ class KernelBayesFilter(check.Record):
             next_states=Phi_next.points, Phi_next=Phi_next, phi=phi,
             gamma=gamma, F=phi.G[:Phi.n], F_next=phi.G[-Phi.n:], G=gamma.G,
             estimate=own if estimate == "auto" else estimate,
-            sizes=np.sqrt(Phi.diag()),
+            sizes=check.frozen(np.sqrt(Phi.diag())),
             mass=unit_mass if self.normalise else np.asarray)
         vars(self).update(vars(self.retune(self.lam, self.eps)))
 
@@ -285,4 +285,4 @@ def validate_filter(kernels: Sequence[tuple[Kernel, Kernel]], states,
     with np.errstate(over="ignore"):
         errors = check.finite(errors * unit * unit, "states")
     return FilterValidation(chosen, tuple(map(tuple, kernels)), lams,
-                            epsilons, check.frozen(errors), (p, i, j))
+                            epsilons, errors, (p, i, j))

@@ -1,7 +1,7 @@
 """Low rank: a thin factor for a large matrix"""
 # The exported cells of book/low_rank.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: edb8baf15bec197f
+# Cells: 01662dbf9acd06df
 
 # %% [1] Low rank: a thin factor for a large matrix
 import math
@@ -50,9 +50,7 @@ class FourierFeatures(check.Record):
     def __call__(self, X) -> np.ndarray:
         """The features of the points X, an (n, n_features) array."""
         X, omega, D = as_points(X), self.frequencies, self.n_features
-        if X.shape[1] != omega.shape[1]:
-            raise ValueError("X must have points in dimension "
-                             f"{omega.shape[1]}, got {X.shape[1]}")
+        check.same_dimension(X, omega, "X", "the frequencies")
         scale, q = math.sqrt(2 / D) * math.sqrt(self.mass), len(omega)
         Z, pairs = np.empty((len(X), D)), D - q
 

@@ -1,7 +1,7 @@
 """Mean embeddings: a distribution is a point"""
 # The exported cells of book/mean_embedding.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: bace3eb410835a78
+# Cells: 8fd2ea84ff5cc31f
 
 # %% [1] Mean embeddings: a distribution is a point
 import math
@@ -102,9 +102,7 @@ class GaussianEmbedding(check.Record):
     def __call__(self, T) -> np.ndarray:
         """Values at the points T, an array of as many numbers."""
         T = as_points(T, "T")
-        if T.shape[1] != len(self.mean):
-            raise ValueError("T must have points in dimension "
-                             f"{len(self.mean)}, got {T.shape[1]}")
+        check.same_dimension(T, self.mean[None], "T", "the mean")
         return _bell(self.kernel.sigma, self.covariance, T, self.mean)
 
 # %% [6] Normal embeddings are data
@@ -240,9 +238,6 @@ class Characteristic(check.Record):
     p: np.ndarray
     q: np.ndarray
     distance: float
-
-    def __post_init__(self):
-        self.__setstate__(vars(self))              # arrays are read-only
 
     def __bool__(self) -> bool:
         return self.characteristic

@@ -1,7 +1,7 @@
 """Moore–Aronszajn: every kernel is a space of functions"""
 # The exported cells of book/moore_aronszajn.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: c8e7e5716bd67b80
+# Cells: ba52002f7a1ffd53
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -217,7 +217,7 @@ class Features(check.Record):
     def joined(self, other: "Features") -> "Features":
         """The map [Φ Ψ] for the points of both, one after the other."""
         other = Features(self.kernel, other, "other")
-        self.gram(other, slice(1), slice(1))       # points of one kind
+        other.gram(self, slice(1), slice(1))       # points of one kind
         return Features(self.kernel, _joined(self.points, other.points),
                         self.name, self.kernel_name, columns=self.columns)
 
@@ -230,10 +230,7 @@ class Features(check.Record):
                              f"{type(Psi).__name__}")
         if self.columns is not None:
             check.same_columns(self, Psi)
-        d, e = (getattr(F.seen, "shape", ())[1:] for F in (self, Psi))
-        if d and e and d != e:
-            raise ValueError(f"{self.name} must have points in dimension "
-                             f"{e[0]} like {Psi.name}, got {d[0]}")
+        check.same_dimension(self.seen, Psi.seen, self.name, Psi.name)
         X, same = self.seen[rows], Psi is self and rows == columns
         Y = X if same else Psi.seen[columns]      # half the work if same
         if len(X) * len(Y) > TILE**2:
@@ -362,12 +359,12 @@ def norm(f: RKHSFunction) -> float:
     return check.certain(*norm_and_error(f), "norm(f)")
 
 # %% [10] From a space to its kernel
-@dataclass(frozen=True, eq=False)
-class _OrthonormalBasis(check.Record):
+@dataclass(frozen=True)
+class _OrthonormalBasis:
     """The values e(x) = L⁻¹ b(x) at points."""
 
-    functions: Sequence[Callable]
-    L: np.ndarray
+    functions: tuple[Callable, ...]
+    L: tuple[tuple[float, ...], ...]       # its rows
 
     def __call__(self, X):
         if isinstance(X, (list, tuple)) and isinstance(
@@ -412,5 +409,5 @@ def kernel_from_basis(basis: Callable | Sequence[Callable],
     if not all(map(callable, functions)):
         raise ValueError(f"basis must be a function, or a list of {len(G)} "
                          "functions to match gram")
-    L = check.frozen(cholesky(G, lower=True))
+    L = tuple(map(tuple, cholesky(G, lower=True).tolist()))
     return Mapped(Linear(), _OrthonormalBasis(functions, L))

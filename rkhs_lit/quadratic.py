@@ -1,7 +1,7 @@
 """Quadratic programmes: an answer that comes with its proof"""
 # The exported cells of book/quadratic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 6868dd8df2c2f95a
+# Cells: 038f48a6f218fe8f
 
 # %% [1] Quadratic programmes: an answer that comes with its proof
 from collections import namedtuple
@@ -412,9 +412,6 @@ class QPSolution(check.Record):
     margin: float = 0.0      #: proves that there is no solution, or 0
     inequality: np.ndarray | None = None
     reason: str = ""
-
-    def __post_init__(self):
-        self.__setstate__(vars(self))              # arrays are read-only
 
 # %% [10] Fine print
 # The programme of the caller: rows after the first `equations` are

@@ -1,7 +1,7 @@
 """Ridge regression: leave points out without fitting again"""
 # The exported cells of book/ridge.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 07c5853e95c9e698
+# Cells: 675301ed7a1bf905
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -204,9 +204,6 @@ class RidgePath(check.Record):
     degrees_of_freedom: np.ndarray
     norms: np.ndarray
 
-    def __post_init__(self):
-        self.__setstate__(vars(self))              # arrays are read-only
-
     def __repr__(self):
         return (f"RidgePath({self.kernel}, n={len(self.points)}, "
                 f"L={len(self.lams)})")
@@ -354,9 +351,6 @@ class CrossValidation(check.Record):
     test: np.ndarray
     folds: tuple
 
-    def __post_init__(self):
-        self.__setstate__(vars(self))              # arrays are read-only
-
     def __repr__(self):
         return (f"CrossValidation({self.kernel}, lam={self.lam:.6g}, "
                 f"error={self.errors.min():.6g})")
@@ -439,5 +433,5 @@ def standardise(X) -> Standardisation:
         size = np.abs(Z - means).max(axis=0) + constant
         spread = np.sqrt(np.mean(((Z - means) / size) ** 2, axis=0))
         scales = check.finite(size * (spread + constant), "X")
-    return Standardisation(check.frozen(means), check.frozen(scales),
+    return Standardisation(means, scales,
                            None if columns is None else (*columns,))

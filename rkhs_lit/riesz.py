@@ -1,11 +1,11 @@
 """Riesz: every continuous functional is an inner product"""
 # The exported cells of book/riesz.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 3cfdf78643ee3869
+# Cells: d5f50a27e3584bbd
 
 # %% [1] Riesz: every continuous functional is an inner product
 import warnings
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
@@ -49,17 +49,18 @@ def _flaw(G, S, d):
         "diagonal")
 
 # %% [4] Fine print: three numerical decisions
-class GramSolution(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class GramSolution(check.Record):
     """What `gram_solve` finds, column by column
     (:prf:ref:`prop-hidden`)."""
 
-    coefficients: np.ndarray     # c with G c = values
-    hidden: np.ndarray           # share of the values that rounding hides
-    missing: np.ndarray          # share of the values that G c misses
-    least_norm: np.ndarray       # every representer is at least as long
-    rank: int                    # so many directions are surely not zero
-    twins: tuple | None = None   # two equal elements and the column in
-                                 # which their values differ
+    coefficients: np.ndarray     #: c with G c = values
+    hidden: np.ndarray           #: share of the values that rounding hides
+    missing: np.ndarray          #: share of the values that G c misses
+    least_norm: np.ndarray       #: every representer is at least as long
+    rank: int                    #: so many directions are surely not zero
+    #: two equal elements and the column in which their values differ
+    twins: tuple | None = None
 
 # %% [5] Fine print: three numerical decisions
 def _solve_independent(S, right, tol):
@@ -137,8 +138,8 @@ def gram_solve(gram, values, *, tol: float | None = None,
                 flaw = ("satisfy a'Ga >= 0 for all a, but scaled to unit "
                         f"diagonal it has the eigenvalue {lam[0]:.6g}")
             found, null = _solve_on_range(lam, v, right, tol)
-            found = found._replace(least_norm=scale * found.least_norm,
-                                   twins=_contradiction(G, l))
+            found = replace(found, least_norm=scale * found.least_norm,
+                            twins=_contradiction(G, l))
     if tol < size <= slack:
         return gram_solve(G, values, tol=slack, name=name)
     if size > tol:
@@ -149,7 +150,7 @@ def gram_solve(gram, values, *, tol: float | None = None,
     if null.size:
         null = qr(null / d, mode="economic")[0]
         c = c - null @ (null.T @ c)
-    return found._replace(coefficients=c.reshape(np.shape(values)))
+    return replace(found, coefficients=c.reshape(np.shape(values)))
 
 # %% [8] Fine print: three numerical decisions
 def _judge(found, l):
@@ -187,15 +188,6 @@ def riesz_representer(gram, values, *,
     The functional with values ℓ(b_i) = l_i on the span of b_1, ..., b_n
     is the inner product with c_1 b_1 + ... + c_n b_n, where G c = l.
 
-    Parameters
-    ----------
-    gram : (n, n) array
-        Inner products G_ij = ⟨b_i, b_j⟩; the b_i may be dependent.
-    values : (n,) or (n, r) array
-        Values at b_1, ..., b_n of one functional, or of r in columns.
-    tol : float, optional
-        What counts as zero relative to one; by default 10 n ε.
-
     For dependent elements c has the least Euclidean norm. If `values`
     contradict a dependence there is no representer, and a ValueError says
     so. A `PrecisionWarning` says that rounding in `gram` decides c.
@@ -204,7 +196,16 @@ def riesz_representer(gram, values, *,
 
     >>> print(riesz_representer([[1, 1/2], [1/2, 1/3]], [1, 1]).round(6))
     [-2.  6.]
+
+    Parameters
+    ----------
+    gram : (n, n) array
+        Inner products G_ij = ⟨b_i, b_j⟩; the b_i may be dependent.
+    values : (n,) or (n, r) array
+        Values at b_1, ..., b_n of one functional, or of r in columns.
+    tol : float, optional
+        What counts as zero relative to one; by default 10 n ε.
     """
     found = gram_solve(gram, values, tol=tol)
     _judge(found, np.asarray(values, dtype=float))
-    return found.coefficients
+    return np.array(found.coefficients)

@@ -1,7 +1,7 @@
 """Kernels: inner products of features you need not see"""
 # The exported cells of book/rules.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 1eeb720126541eae
+# Cells: 8a3543b73adef441
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -153,10 +153,7 @@ class Kernel(check.Vectors):
         if Y is None or Y is X:
             return A, A
         B = self._prepare(Y, "Y")
-        d, e = (getattr(Z, "shape", ())[1:] for Z in (A, B))
-        if d and e and d != e:
-            raise ValueError(f"Y must have points in dimension {d[0]} like "
-                             f"X, got dimension {e[0]}")
+        check.same_dimension(B, A)
         return A, B
 
     def _diag(self, X) -> np.ndarray:
@@ -433,9 +430,9 @@ class Pairs(check.Record):
 
     @property
     def shape(self):
-        """The number of pairs, and the shapes of the two points."""
-        return len(self), *(getattr(part, "shape", ())[1:]
-                            for part in (self.first, self.second))
+        """The number of pairs, and the dimensions of their parts."""
+        return len(self), *(d for part in (self.first, self.second)
+                            for d in getattr(part, "shape", ())[1:])
 
     @property
     def columns(self):

@@ -1,7 +1,7 @@
 """Choosing a machine: width, price, cross-validation"""
 # The exported cells of book/svm_choice.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 51fa183aedf78081
+# Cells: 32b77b78681dd0c9
 
 # %% [1] Choosing a machine: width, price, cross-validation
 from collections.abc import Sequence
@@ -32,9 +32,6 @@ class SVMCrossValidation(check.Record):
     train: np.ndarray
     test: np.ndarray
     folds: tuple
-
-    def __post_init__(self):
-        self.__setstate__(vars(self))              # arrays are read-only
 
     def __repr__(self):
         return (f"SVMCrossValidation({self.machine.function.kernel}, "

@@ -98,6 +98,7 @@ GOOD = {
     "positives": dict(values=GRID, name="values"),
     "real_array": dict(values=X, name="values"),
     "same_columns": dict(X=X, Y=Y),
+    "same_dimension": dict(X=X, Y=T),
     "tolerance": dict(value=0.1, name="value"),
     "vector": dict(values=y, name="values", n=8),
     "whole": dict(value=3, name="value"),

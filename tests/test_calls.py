@@ -1,7 +1,7 @@
 """The good calls are complete, and their results are data.
 
-A result can be pickled and copied, its arrays stay read-only in the copy, and
-it prints as a reader would write it.
+A result can be pickled, copied and compared; the arrays of a record are read-only,
+also in the copy; and it prints as a reader would write it.
 """
 
 import copy
@@ -13,6 +13,7 @@ from dataclasses import Field
 import calls
 import numpy as np
 import pytest
+from rkhs_lit import Kernel, Record
 
 
 def test_every_public_callable_has_a_good_call():
@@ -41,6 +42,10 @@ KNOWN = {
 }
 
 
+# Records that hold the arrays of the caller, as a list would.
+MINE = ["Pairs"]
+
+
 def arrays(value, path="it"):
     """(path, array) of everything that a result holds, its caches too."""
     if isinstance(value, np.ndarray):
@@ -65,6 +70,19 @@ def unlike(result, twin):
             yield "read-only", f"{path} can be written to in the copy"
 
 
+def uncomparable(result, twin):
+    """Where ``==`` fails, or gives anything but True or False. That a record is
+    equal to its copy is not asked: two functions are equal if their distance is 0."""
+    for other in (result, twin, None, 1, "a", np.ones(3), np.float64(2)):
+        for left, right in ((result, other), (other, result)):
+            try:
+                equal = left == right
+            except (TypeError, ValueError) as error:
+                equal = error
+            if not isinstance(equal, bool) or equal < (left is right):
+                yield "compare", f"with {right!r} gives {equal!r}"
+
+
 def faults(name):
     """(fault, what is wrong) of the result of a call."""
     result = calls.made(name)
@@ -77,7 +95,15 @@ def faults(name):
         yield from unlike(result, pickle.loads(pickle.dumps(result)))
     except (AttributeError, TypeError, pickle.PicklingError) as error:
         yield "pickle", repr(error)
-    yield from unlike(result, copy.deepcopy(result))
+    twin = copy.deepcopy(result)
+    yield from unlike(result, twin)
+    if isinstance(result, Record | Kernel):
+        yield from uncomparable(result, twin)
+        for path, array in arrays(result):
+            if array.flags.writeable and name not in MINE:
+                yield "read-only", f"{path} can be written to"
+    if isinstance(result, Kernel) and result != twin:
+        yield "compare", "a kernel is not that of its copy, so their functions do not mix"
 
 
 @pytest.mark.parametrize("name", calls.GOOD)

@@ -29,6 +29,7 @@ from rkhs_lit import (
     positives,
     real_array,
     same_columns,
+    same_dimension,
     tolerance,
     vector,
     whole,
@@ -212,8 +213,6 @@ def test_unmasked_arrays_and_all_real_types_are_welcome():
         array = as_points(np.ones((2, 3), dtype=kind))
         assert array.dtype == float and array.shape == (2, 3)
     assert as_points([1, 2, 3]).shape == (3, 1)
-    with pytest.raises(ValueError, match=r"^X must be a sequence of points: write \[X\]"):
-        as_points(3, "X")
     assert real_array([[1, 2]], "A", 2).shape == (1, 2)
     with pytest.raises(ValueError, match="A must have 2 axes, got shape"):
         real_array([1, 2], "A", 2)
@@ -235,6 +234,41 @@ def test_a_column_of_text_is_named():
     """def-points."""
     with pytest.raises(ValueError, match="column 'town' does not"):
         as_points(Frame(age=[1.0, 2.0], town=["Bonn", "Ulm"]))
+
+
+def test_one_point_and_points_to_come_are_told_apart():
+    """def-points: the error says what to write."""
+    for read in (as_points, as_sequence):
+        for one in (0.5, np.array(3.0), None):
+            with pytest.raises(ValueError, match=r"^T must be .* a single \w+: write \[T\]$"):
+                read(one, "T")
+        for more in (iter([1]), (x for x in [1]), map(abs, [1])):
+            with pytest.raises(ValueError, match=r"^T must be .*: write list\(T\)$"):
+                read(more, "T")
+    with pytest.raises(ValueError, match=r"got a set: write list\(X\)$"):
+        as_points({1, 2})
+    assert as_sequence({1: "a"}.keys()) == [1]
+
+
+def test_points_of_another_dimension_are_refused():
+    """def-points: also in a sum of kernels; a row that may be one point is recognised."""
+    x = np.array([1.0, 2.0, 3.0])
+    X, one = x[None, :].repeat(4, 0), r" for a single point$"
+    for kernel in (r.Gaussian(1.0), r.Linear() + (r.Linear() + r.Gaussian(1.0))):
+        f = r.RKHSFunction(kernel, X, np.ones(4))
+        assert f([x]).shape == (1,)
+        for call, name in ((f, "T"), (lambda x: kernel(X, x), "Y"), (f.features.joined, "other")):
+            what = f"^{name} must have points in dimension 3 like \\w+, got"
+            with pytest.raises(ValueError, match=rf"{what} 1: write \[{name}\]{one}"):
+                call(x)
+            with pytest.raises(ValueError, match=f"{what} 1$"):
+                call(x[:2])
+            with pytest.raises(ValueError, match=f"{what} 2$"):
+                call(X[:, :2])
+    assert same_dimension(X, X[:2]) is None
+    pairs, wide = (r.Pairs(X, r.Pairs(X[:, 0], Z)) for Z in (X, X.repeat(2, 1)))
+    with pytest.raises(ValueError, match="^points must .* 6 like those, got 3$"):
+        same_dimension(pairs, wide, "points", "those")
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,8 @@ KINDS = {
     "document": "document text",
     "free": "less name kernel_name why wanted low high seen columns rows options size least "
     "ndim at_least infinite zero definite error vector.n certain.value squared_norm.value frozen.array "
-    "plain_array.values same_columns.X same_columns.Y checked.default "
+    "plain_array.values same_columns.X same_columns.Y same_dimension.X same_dimension.Y "
+    "like checked.default "
     "ridge_factor.kernel ridge_spectrum.kernel kernel_sum_rule.eps kernel_chain_rule.eps "
     "posterior_weights.G posterior_weights.w posterior_weights.phi unit_mass.w "
     "pair_steps.K pair_steps.t pair_steps.a pair_steps.tol pair_steps.steps "
