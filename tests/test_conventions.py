@@ -172,9 +172,9 @@ def test_arrays_that_cannot_be_used_are_refused_by_name(read, bad, words):
         read(bad, "X")
 
 
-@pytest.mark.parametrize("shape", [(), (2, 2, 2), (0, 3)])
+@pytest.mark.parametrize("shape", [(2, 2, 2), (0, 3)])
 def test_points_have_two_axes_and_are_some(shape):
-    """def-points: a number alone, a cube and no row at all are no list of points."""
+    """def-points: a cube and no row at all are no list of points."""
     with pytest.raises(ValueError, match=r"^X must hold at least one point, in an \(n, d\) array"):
         as_points(np.ones(shape))
 
