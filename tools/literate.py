@@ -74,7 +74,8 @@ def name_folds(app, doctree):
         code = next(cell.findall(nodes.literal_block)).astext()
         names = re.findall(r"^(?:class|def) (\w+)", code, re.M)
         if code.startswith("# ") and "tag_export" not in cell["classes"]:
-            text = "Code: " + code[2:].partition("\n")[0]
+            first = code[2:].partition("\n")[0]
+            text = f"Code: {first[:1].upper()}{first[1:]}"
         elif names:
             text = "Code: " + ", ".join(names)
         elif code.startswith(("import ", "from ")):
