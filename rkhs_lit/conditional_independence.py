@@ -1,7 +1,7 @@
 """Conditional independence: what remains when Z is known"""
 # The exported cells of book/conditional_independence.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 73aef27f78667502
+# Cells: 49351c76cef17386
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, svd
+from scipy.linalg import cho_factor, cho_solve, eigvalsh, svd
 from scipy.linalg.lapack import dpstrf
 
 import rkhs_lit.conventions as check
@@ -171,32 +171,39 @@ class _Fit(NamedTuple):
 def _regression(Theta, lam):
     """The regression on Z, for a given λ or by default."""
     c, F, trace = _centred_factor(Theta)
-    n, r = F.shape
-    U, root, _ = svd(F, full_matrices=False)
-    U, d = U[:, :n - 1], root[:n - 1] ** 2  # the last of n: constants
-    ratio = 1e-10 * trace or 1.0            # less is lost in rounding
+    n, thin = len(F), 4 * F.shape[1] <= len(F)
+    G = F.T @ F if thin else F @ F.T        # its eigenvalues d are those
+    ratio = 1e-10 * trace or 1.0            # of HKH; less is rounding
     if lam is not None:
         ratio = check.number(n * check.positive(lam, "lam") / c, "n lam")
         if not trace < 1e12 * ratio:
             raise ValueError(f"lam must be larger: {lam} is lost in the "
                              "rounding errors of kz")
-    elif _freedom(d, ratio, n) < n / 2:
-        ends = math.log(ratio), math.log(1e3 * n * d.max())
-        from scipy.optimize import brentq              # rare, slow
+    else:
+        d = np.maximum(eigvalsh(G)[-(n - 1):], 0.0)  # less one: constants
+        if _freedom(d, ratio, n) < n / 2:
+            from scipy.optimize import brentq          # rare, slow
 
-        ratio = math.exp(brentq(
-            lambda t: _freedom(d, math.exp(t), n) - n / 2, *ends))
-    fit = (d / (d + ratio))[:, None]
+            ratio = math.exp(brentq(
+                lambda t: _freedom(d, math.exp(t), n) - n / 2,
+                math.log(ratio), math.log(1e3 * n * d.max())))
+    if thin:
+        U, root, _ = svd(F, full_matrices=False)
+        fit = (root**2 / (root**2 + ratio))[:, None]
 
-    def R(B):
-        B = B - B.mean(axis=0)
-        return B - U @ (fit * (U.T @ B))
+        def R(B):
+            B = B - B.mean(axis=0)
+            return B - U @ (fit * (U.T @ B))
 
-    S = R(np.eye(n))
+        S = R(np.eye(n))
+    else:
+        C = (G + trace / n) / ratio + np.eye(n)     # S, but for constants
+        S = cho_solve(cho_factor(C), np.eye(n) - 1 / n)
+        R = S.__matmul__
     squares = S**2 + 1e-10 * S.max() ** 2 * np.eye(n)   # if singular
-    share = d.sum() ** 2 / (d @ d) / (n - 1) if d.any() else 0.0
-    return _Fit(R if r <= n // 4 else S.__matmul__, S, cho_factor(squares),
-                float(ratio / n * c), _freedom(d, ratio, n), share)
+    share = np.trace(G) ** 2 / (np.sum(G * G) or 1.0) / (n - 1)
+    return _Fit(R, S, cho_factor(squares), float(ratio / n * c),
+                float(S.trace() ** 2 / np.sum(S * S)), share)
 
 
 def _residual_gram(Phi, fit):
