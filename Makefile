@@ -58,7 +58,7 @@ test: $(ENVIRONMENT)  ## run everything that must hold
 	$(say) "The package is what the book says"
 	$(BIN)/python tools/tangle.py --check || $(fail) \
 	  "Book and package differ: make tangle carries edits of the book, make untangle of the module."
-	OMP_NUM_THREADS=1 $(MAKE) --jobs=2 $(SYNC) test-pages test-package test-notebooks-1 test-notebooks-2
+	OMP_NUM_THREADS=1 $(MAKE) --jobs=2 $(SYNC) test-package test-notebooks-2 test-pages test-notebooks-1
 	$(say) "Everything holds."
 
 # CHROMIUM=/path/to/chrome names another than the first on the path.
