@@ -1,7 +1,7 @@
 """HSIC: one number for dependence"""
 # The exported cells of book/hsic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: c1236685c1af0c1a
+# Cells: e11f9ed9fb3b572d
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -304,7 +304,8 @@ def _by_matrices(K, L, orders):
     time, without threads of BLAS."""
     parts = [(i, K[i:i + 64, i:].ravel()) for i in range(0, len(K), 64)]
     return [float(sum(np.einsum("i,i->", part, L[order[i:i + 64]].take(
-        order[i:], 1).ravel()) for i, part in parts)) for order in orders]
+        order[i:], 1, mode="clip").ravel()) for i, part in parts))
+        for order in orders]                    # "clip" does not look twice
 
 # %% [12] Fast permutations
 @np.errstate(over="ignore", invalid="ignore")
