@@ -1,7 +1,7 @@
 """Conditional independence: what remains when Z is known"""
 # The exported cells of book/conditional_independence.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 49351c76cef17386
+# Cells: 34b28507bc5eda0a
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -183,7 +183,6 @@ def _regression(Theta, lam):
         d = np.maximum(eigvalsh(G)[-(n - 1):], 0.0)  # less one: constants
         if _freedom(d, ratio, n) < n / 2:
             from scipy.optimize import brentq          # rare, slow
-
             ratio = math.exp(brentq(
                 lambda t: _freedom(d, math.exp(t), n) - n / 2,
                 math.log(ratio), math.log(1e3 * n * d.max())))
@@ -229,13 +228,10 @@ def _probe(w):
 
 
 def _coordinates(Z):
-    """If the points are vectors: for each coordinate that varies, the
-    Gram matrix of a Gaussian kernel 0.7 standard deviations wide."""
-    try:
-        columns = check.as_points(Z).T
-    except ValueError:                      # points of another kind
-        return
-    for v in columns if len(columns) > 1 else ():
+    """If the points are an array of vectors: for each coordinate that
+    varies, the Gram matrix of a Gaussian kernel 0.7 deviations wide."""
+    vectors = isinstance(Z, np.ndarray) and Z.dtype.kind in "biuf"
+    for v in Z.T if vectors and Z[0].size > 1 else ():
         if v.min() < v.max():
             v = v / np.abs(v).max()
             v = v / (0.7 * v.std())
