@@ -24,7 +24,7 @@ ARTICLE = re.compile(r'<article class="bd-article".*?</article>', re.S)
 UPPER = dict(zip("0123456789+-−=()ni∗*′⊤", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ**′ᵀ"))
 LOWER = dict(zip("0123456789+-−=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"))
 BOARD = dict(zip("RNZCPQE", "ℝℕℤℂℙℚ𝔼"))
-ACCENTS = dict(zip("^ˆ~˜¯―‾˙", "\u0302\u0302\u0303\u0303\u0304\u0304\u0304\u0307"))
+ACCENTS = dict(zip("^ˆ~˜¯―‾˙˚", "\u0302\u0302\u0303\u0303\u0304\u0304\u0304\u0307\u030a"))
 TIGHT = re.compile(r"[\u2061-\u2064]|[()\[\]{}⟨⟩|‖∥⌊⌋⌈⌉!/,.:;′⊤∑∏∫√∗]|^$")
 
 

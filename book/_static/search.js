@@ -76,7 +76,9 @@ function item(result, query) {
     last = hit.index + hit[0].length;
   }
   marked.push(piece.slice(last), after);
-  const link = element("a", result.title || result.where, {href: result.address});
+  // A long name may go on on the next line after an underscore.
+  const name = (result.title || result.where).split(/(?<=_)/).flatMap((part) => [element("wbr", []), part]);
+  const link = element("a", name.slice(1), {href: result.address});
   const where = result.where === result.title ? "" : element("span", result.where, {className: "where"});
   return element("li", [link, " ", where, element("p", marked)]);
 }
