@@ -10,10 +10,10 @@ function place(element) {
 // Everything that is folded away is opened and laid out, and nothing moves.
 function unfold() {
   document.head.append(Object.assign(document.createElement("style"), { textContent: "* { transition: none !important; }" }));
-  document.documentElement.classList.remove("lazy");
+  for (const part of document.querySelectorAll(".bd-article section > *")) part.style.contentVisibility = "visible";
   for (const fold of document.querySelectorAll(".bd-article details")) fold.open = true;
   for (const mark of document.querySelectorAll("label.docstring input")) mark.checked = true;
-  for (const box of document.querySelectorAll(".toggle-hidden")) box.classList.remove("toggle-hidden");
+  for (const button of document.querySelectorAll(".toggle-hidden .toggle-button")) button.click();
 }
 
 function duplicates() {
@@ -57,6 +57,15 @@ function cut() {
   for (const formula of document.querySelectorAll(".bd-article p mjx-container:not([display])"))
     if (formula.clientWidth && formula.scrollWidth > 1.5 * formula.clientWidth + 8 && formula.scrollWidth < room)
       faults.push(`squeezed: ${place(formula)}`);
+  // On a phone the contents wait beside the page.
+  for (const link of document.querySelectorAll(innerWidth < 1200 ? ".prev-next-area a" : ".prev-next-area a, .bd-toc-nav a")) {
+    const { left, right } = link.getBoundingClientRect();
+    if (link.checkVisibility() && (link.scrollWidth > link.clientWidth + 1 && link.clientWidth || left < 0 || right > innerWidth))
+      faults.push(`a way to another place is cut: ${place(link)}`);
+  }
+  for (const link of document.querySelectorAll("dt.sig > a[href*='_modules']"))
+    if (link.getBoundingClientRect().bottom > link.parentElement.getBoundingClientRect().bottom + 1)
+      faults.push(`a link to the source stands in the text: ${place(link.parentElement)}`);
   if (innerWidth < 1200) return faults;
   const boxes = ".bd-article :is(div.math, mjx-container[display], pre, table, div.cell_output, figure)";
   for (const box of document.querySelectorAll(boxes))
@@ -86,14 +95,19 @@ function stops() {
 // One element for each look of text: axe measures its contrast, and that of
 // its hundreds of likenesses with it.
 function looks() {
-  const found = new Map();
+  const found = new Map(), known = new Map();
+  // The colours behind an element; each element is asked once.
+  const grounds = (element) => {
+    if (!element) return [];
+    if (!known.has(element))
+      known.set(element, [...new Set([getComputedStyle(element).backgroundColor, ...grounds(element.parentElement)])]);
+    return known.get(element);
+  };
   for (const element of document.querySelectorAll("body *")) {
     const text = [...element.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
     if (!text || element.closest("mjx-container, script, style") || !element.checkVisibility()) continue;
     const { color, fontSize, fontWeight, opacity } = getComputedStyle(element);
-    const grounds = [];
-    for (let e = element; e; e = e.parentElement) grounds.push(getComputedStyle(e).backgroundColor);
-    const look = [color, fontSize, fontWeight, opacity, ...new Set(grounds)].join();
+    const look = [color, fontSize, fontWeight, opacity, ...grounds(element)].join();
     if (!found.has(look)) found.set(look, element);
   }
   return [...found.values()];
@@ -102,6 +116,11 @@ function looks() {
 // Axe is slow on many elements, and a formula has hundreds.
 function thin() {
   for (const formula of document.querySelectorAll("mjx-container")) formula.replaceWith("x");
+}
+
+// When the contrast has been measured the colours of code have no more to say.
+function fade() {
+  for (const span of document.querySelectorAll("pre span:not(:has(a, input, label))")) span.replaceWith(...span.childNodes);
 }
 
 const OPTIONS = { resultTypes: ["violations"], preload: false };

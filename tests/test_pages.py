@@ -64,6 +64,7 @@ def test_threads_lead_from_a_statement_to_code_tests_and_proofs():
     name = "test_unbiased_hsic_equals_the_sum_over_distinct_tuples"
     assert ("test_hsic", name) in threads.tests()["thm-hsic-unbiased"]
     assert "lem-expansion-definite" in threads.uses()["lem-semi-cauchy-schwarz"]
+    assert all(name.startswith("test_") for found in threads.tests().values() for _, name in found)
 
 
 def test_a_preview_ends_where_its_statement_does():
@@ -86,6 +87,14 @@ def test_a_full_stop_stays_with_its_formula():
                            nodes.Text(", "), nodes.math("", "y"))
     literate.keep_stops(None, line)
     assert line.astext() == "a, x, y"
+
+
+def test_a_long_name_may_be_broken_after_an_underscore():
+    code = '<a href="a_b.html#long_name_of_a_test"><code><span class="pre">{}</span></code></a>'
+    context = {"body": code.format("long_name_of_a_test") + code.format("short_name")}
+    literate.break_names(None, "", "", context, None)
+    assert context["body"] == (
+        code.format("long_<wbr>name_<wbr>of_<wbr>a_<wbr>test") + code.format("short_name"))
 
 
 def test_of_a_docstring_the_first_paragraph_shows():
@@ -142,6 +151,7 @@ def test_tests_are_blocks_with_their_name():
 @pytest.mark.parametrize(("tex", "plain"), [
     (r"\norm{f}^2 \le 2", "‖f‖² ≤ 2"),
     (r"\sum_{i=1}^n \alpha_i k(x_i, \cdot)", "∑ᵢ₌₁ⁿαᵢk(xᵢ, ⋅ )"),
+    (r"\mathring{K}", "K\u030a"),
     (r"\frac{1}{n(n-1)} \hat\mu_X \in \R^d", "1/(n(n − 1))μ̂_X ∈ ℝ^d"),
 ])
 def test_formulas_of_excerpts_are_plain(typesetter, tex, plain):
@@ -312,6 +322,16 @@ def test_the_concordance_has_a_heading_for_each_chapter(site):
 def test_the_bibliography_has_neither_numbers_nor_tex(site):
     text = re.search(r"<article.*?</article>", site["book/bibliography.html"], re.S)[0]
     assert "Mallows" in text and not re.search(r"\$|>\[?1\]?<", text)
+
+
+def test_a_proof_begins_with_its_name(site):
+    text = site["book/coco.html"]
+    assert "<p><em>Proof.</em> " in text and not re.search(r"<p>Proof\.", text)
+
+
+def test_the_theme_does_not_lay_the_page_out_for_each_box_of_code(site):
+    script = (ROOT / "_build/html/_static/scripts/pydata-sphinx-theme.js").read_text("utf-8")
+    assert "window.scrollable?.()" in script and "tabIndex" not in script
 
 
 def test_every_page_has_the_icon(site):

@@ -12,6 +12,7 @@
 * The bar of a folded cell says what is inside.
 * Of a docstring in an exported cell the first paragraph shows, the rest
   unfolds: the page is about the code, and the API has the whole.
+* A long name that is a link may go on on the next line after an underscore.
 * A full stop after a formula stays on the formula's line.
 * A picture is as large as its resolution says, in a box that scrolls on a phone.
 * The bibliography has no numbers.
@@ -119,11 +120,12 @@ def prepare_proofs(app, doctree):
         marks = [name for name in proof["ids"] + box["ids"] if name.startswith("index-")]
         box["ids"] = [f"proof-{number}", *marks]
         box["classes"].append("argument")
-        if "dropdown" not in box["classes"]:
-            continue
         word = next(box.findall(nodes.Text))
-        word.parent.replace(word, nodes.Text(word.removeprefix("Proof. ")))
-        box.insert(0, nodes.title("", "Proof"))
+        folded = "dropdown" in box["classes"]
+        begins = [] if folded else [nodes.emphasis("", "Proof."), nodes.Text(" ")]
+        word.parent.replace(word, [*begins, nodes.Text(word.removeprefix("Proof. "))])
+        if folded:
+            box.insert(0, nodes.title("", "Proof"))
 
 
 def own_identities(app, doctree):
@@ -185,6 +187,14 @@ def fold(docstring):
     return f'{first}{mark}<span class="docstring">\n\n{rest}</span></span>{quotes}'
 
 
+def break_names(app, pagename, templatename, context, doctree):
+    """A long name that is a link may be broken after an underscore."""
+    if "body" in context:
+        context["body"] = re.sub(
+            r'(?<=<span class="pre">)\w{12,}(?=</span></code>)',
+            lambda name: name[0].replace("_", "_<wbr>"), context["body"])
+
+
 def mend_roles(app, pagename, templatename, context, doctree):
     """docutils gives the entries of a bibliography a role that is no more."""
     if "body" in context:
@@ -197,6 +207,20 @@ def mend_search(app, error):
     if error is None and page.exists():
         first, *rest = page.read_text("utf-8").split(' id="search-input"')
         page.write_text(' id="search-input"'.join([first, "".join(rest)]), "utf-8")
+
+
+# The theme measures each box of code and changes it before it measures the next,
+# so that the page is laid out as often as there are boxes.
+MEASURED = re.compile(
+    r'document\.querySelectorAll\("pre, [^"]*"\)\.forEach\(\(e=>\{e\.tabIndex=[^}]*\}\)\)')
+
+
+def mend_theme(app, error):
+    """page.js measures all boxes of code at once, and when there is time."""
+    script = Path(app.outdir, "_static/scripts/pydata-sphinx-theme.js")
+    if error is None and script.exists():
+        text = MEASURED.sub("window.scrollable?.()", script.read_text("utf-8"))
+        script.write_text(text, "utf-8")
 
 
 def code_links(app, docname, module, name):
@@ -357,16 +381,18 @@ def setup(app):
     app.connect("doctree-read", own_identities)
     app.connect("doctree-read", keep_stops)
     app.connect("doctree-read", size_pictures)
+    app.connect("html-page-context", break_names)
     app.connect("html-page-context", mend_roles)
     app.connect("html-page-context", fold_docstrings)
     app.connect("build-finished", mend_search)
+    app.connect("build-finished", mend_theme)
     app.connect("doctree-resolved", list_statements)
     app.connect("doctree-resolved", drop_numbers)
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-process-docstring", drop_module_docstring)
     drop_thebe(app)
     # Before the page is laid out; page.js does the rest.
-    lazy = 'location.hash || document.documentElement.classList.add("lazy")'
+    lazy = 'document.documentElement.classList.add("scripts", ...(location.hash ? [] : ["lazy"]))'
     app.add_js_file(None, body=lazy)
     app.add_node(statements)
     app.add_directive("concordance", Concordance)

@@ -19,29 +19,64 @@ document.addEventListener("copy", (event) => {
 // The theme's bars that open a part of the contents have a picture only.
 for (const bar of document.querySelectorAll("nav summary")) bar.ariaLabel = "pages inside";
 
+// Code that is wider than its box can be reached by keyboard, to scroll it. The
+// theme calls this when a page has been read and when it changes.
+const page = document.documentElement;
+window.scrollable = () => {
+  if (!("whole" in page.dataset)) return;
+  const boxes = [...document.querySelectorAll("pre, .cell_output > .output")];
+  // First all are measured, then all are changed: else each change costs a layout.
+  const wide = boxes.map((box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight);
+  boxes.forEach((box, i) => (box.tabIndex = wide[i] ? 0 : -1));
+};
+document.addEventListener("toggle", () => window.scrollable(), true);
+document.addEventListener("click", (event) => event.target.closest(".admonition.toggle") && setTimeout(window.scrollable));
+
+// An address inside a fold opens it.
+const arrive = () => {
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  let folded = false;
+  for (let fold = place; fold; fold = fold.parentElement) {
+    if (fold.matches("details:not([open])")) folded = fold.open = true;
+    else if (fold.matches(".toggle-hidden") && fold !== place) {
+      fold.querySelector(".toggle-button").click();
+      folded = true;
+    }
+  }
+  if (!folded) return;
+  unroll();
+  place.scrollIntoView();
+};
+addEventListener("hashchange", arrive);
+addEventListener("DOMContentLoaded", () => setTimeout(arrive));
+
 // Parts of a long page that are out of sight are laid out when they come into
 // view, or when the browser has time. An address with a hash, a click on a
-// link and a printer want true positions at once.
-const page = document.documentElement;
-const unroll = () => page.classList.remove("lazy");
+// link and a printer want true positions at once. The class stays: to take it
+// off would make the browser look at every element of the page again.
+const parts = !page.classList.contains("lazy") ? []
+  : [...document.querySelectorAll(".bd-article section > *:not(section)")];
+const unroll = () => {
+  for (const part of parts.splice(0)) part.style.contentVisibility = "visible";
+  if ("whole" in page.dataset) return;
+  page.dataset.whole = "";
+  setTimeout(window.scrollable);
+};
 addEventListener("hashchange", unroll);
 addEventListener("beforeprint", unroll);
 document.addEventListener("click", (event) => event.target.closest("a[href*='#']") && unroll(), true);
-if (page.classList.contains("lazy")) {
-  const parts = [...document.querySelectorAll(".bd-article section > *:not(section)")];
-  // Some two thousand elements at a time: all in one frame would freeze the page.
-  const step = () => {
-    for (let size = 0; parts.length && size < 2000;) {
-      const part = parts.shift();
-      part.style.contentVisibility = "visible";
-      size += part.getElementsByTagName("*").length;
-    }
-    if (parts.length) requestAnimationFrame(() => requestIdleCallback(step));
-    else unroll();
-  };
-  if (window.requestIdleCallback) addEventListener("load", () => requestIdleCallback(step));
+// Some thousand elements at a time: all in one frame would freeze the page.
+const step = () => {
+  for (let size = 0; parts.length && size < 1000;) {
+    const part = parts.shift();
+    part.style.contentVisibility = "visible";
+    size += part.getElementsByTagName("*").length;
+  }
+  if (parts.length) requestAnimationFrame(() => requestIdleCallback(step));
   else unroll();
-}
+};
+if (parts.length && window.requestIdleCallback) addEventListener("load", () => requestIdleCallback(step));
+else unroll();
 
 // Pointing at a reference, with mouse or keyboard, shows what it refers to.
 const box = document.createElement("div");
