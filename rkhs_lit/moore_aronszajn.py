@@ -1,7 +1,7 @@
 """Moore–Aronszajn: every kernel is a space of functions"""
 # The exported cells of book/moore_aronszajn.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: ba52002f7a1ffd53
+# Cells: 48254f03fbc71047
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -233,14 +233,7 @@ class Features(check.Record):
         check.same_dimension(self.seen, Psi.seen, self.name, Psi.name)
         X, same = self.seen[rows], Psi is self and rows == columns
         Y = X if same else Psi.seen[columns]      # half the work if same
-        if len(X) * len(Y) > TILE**2:
-            return self.kernel._matrix(X, Y, self.kernel_name)
-        with np.errstate(over="ignore", invalid="ignore"):
-            K = self.kernel._gram(X, Y)
-        if not np.isfinite(K).all():
-            raise ValueError(f"{self.kernel_name} gave a value that is not "
-                             "finite: the points are too large")
-        return K
+        return self.kernel._matrix(X, Y, self.kernel_name)
 
     def dot(self, W, other: "Features | None" = None) -> np.ndarray:
         """The product Φ*Φ W, or Φ*Ψ W, without a stored Gram matrix."""

@@ -1,7 +1,7 @@
 """Ridge regression: leave points out without fitting again"""
 # The exported cells of book/ridge.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 675301ed7a1bf905
+# Cells: 8898c112bdbdd512
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -84,9 +84,8 @@ def ridge_factor(K, lam: float, name: str = "lam",
                              "positive definite: the Gram matrix K plus "
                              f"{lam:.3g} I is singular up to rounding")
     mu = dpocon(L, bound + lam, uplo="L")[0] * (bound + lam)
-    if mu <= 64 * _EPS * bound:
-        check.certain(mu, 64 * _EPS * bound, "the least eigenvalue of the "
-                      f"Gram matrix plus {name} I")
+    check.certain(mu, 64 * _EPS * bound, "the least eigenvalue of the Gram "
+                  f"matrix plus {name} I")
     return L, True
 
 

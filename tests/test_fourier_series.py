@@ -445,3 +445,21 @@ def test_what_the_theorems_ask_for_is_checked(call, name):
     and domains, with the name of the argument."""
     with pytest.raises(ValueError, match=name):
         call()
+
+
+@pytest.mark.parametrize("degree, n_points, n", [(3, None, 1024), (128, None, 1024),
+                                                 (129, None, 1032), (3, 7, 7)])
+def test_a_function_is_asked_once_at_equidistant_points_of_one_period_around_zero(degree, n_points, n):
+    """def-fourier-coefficients: the larger of 1024 and 8 L, or as many as are asked for."""
+    asked = []
+    fourier_coefficients(lambda x: asked.append(x) or np.cos(x), degree, period=3.0, n_points=n_points)
+    x = np.sort(asked[0])
+    assert len(asked) == 1 and len(x) == n
+    assert np.allclose(np.diff(x), 3.0 / n) and -1.5 <= x[0] and x[-1] <= 1.5
+    assert asked[0][0] == 0                        # the order that the FFT wants
+
+
+def test_a_wave_that_is_not_listed_has_the_coefficient_zero():
+    """thm-fourier-rkhs: beyond the degree, and within it the coefficients on both sides."""
+    assert FourierKernel([1.0, 0.5]).spectrum(3).tolist() == [0, 0, 0.5, 1, 0.5, 0, 0]
+    assert FourierKernel([1.0, 0.5]).spectrum(0).tolist() == [1.0]

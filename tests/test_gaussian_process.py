@@ -274,3 +274,31 @@ def test_greedy_measurements_are_pivots():
             _, C = gp_posterior(k, T[chosen], np.zeros(len(chosen)), 1e-12, T)
             assert np.argmax(C.diagonal()) == p
         chosen.append(p)
+
+
+def test_the_variance_that_is_named_is_the_one_in_doubt():
+    """thm-gp-posterior: 25 of 125 is certain, 3e-16 of 1 is not."""
+    with pytest.warns(PrecisionWarning, match="the variance at point 1 of T"):
+        gp_posterior(Linear(), [[1.0, 0.0]], [1.0], 3e-16, [[10.0, 5.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_a_derivative_is_symmetric_to_eight_digits(size):
+    """thm-gp-evidence: relative to its largest entry."""
+    x, y, D = [0.0, 1.0], [1.0, 2.0], size * np.ones((2, 2))
+    for slant, good in ((5e-9, True), (2e-8, False)):
+        D[0, 1] = size * (1 + slant)
+        if good:
+            log_marginal_likelihood(Gaussian(1.0), x, y, 0.1, derivatives=[D], return_gradient=True)
+        else:
+            with pytest.raises(ValueError, match="^derivatives must be symmetric"):
+                log_marginal_likelihood(Gaussian(1.0), x, y, 0.1, derivatives=[D],
+                                        return_gradient=True)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 3)])
+def test_a_derivative_has_the_shape_of_the_gram_matrix(shape):
+    """thm-gp-evidence: (n, n), here (2, 2)."""
+    with pytest.raises(ValueError, match=r"^derivatives must be symmetric \(2, 2\)"):
+        log_marginal_likelihood(Gaussian(1.0), [0.0, 1.0], [1.0, 2.0], 0.1,
+                                derivatives=[np.ones(shape)], return_gradient=True)

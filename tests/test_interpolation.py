@@ -558,3 +558,25 @@ def test_membership_is_positive_definiteness():
     K, F = np.minimum.outer(t, t), np.outer(t**2, t**2)
     assert is_positive_definite(4 / 3 * K - F)
     assert not is_positive_definite(1.3 * K - F)
+
+
+@pytest.mark.parametrize("value, square, total", [(4.0, 0.0, 16.0), (4.0 + 2e-9, 0.0, 16.0)])
+def test_a_distance_in_doubt_is_bounded_by_its_rounding_errors(value, square, total):
+    """thm-power-function: 0 ± (n + 5) ε (√k(t, t) + Σ |c_i| √k(x_i, x_i))², also where rounding
+    has made the square negative."""
+    k = FunctionKernel(lambda s, t: 4.0 if s == t else value)
+    with pytest.warns(PrecisionWarning, match="the power function at point 0 of T"):
+        P = power_function(k, [0], [1])
+    assert np.isclose(P[0] ** 2, square + 6 * np.finfo(float).eps * total, rtol=1e-8)
+
+
+@pytest.mark.parametrize("slant, good", [(5e-9, True), (3e-8, False), (0.1, False)])
+def test_a_negative_square_of_a_distance_is_rounding_or_no_kernel(slant, good):
+    """thm-power-function: eight digits of (√k(t, t) + Σ |c_i| √k(x_i, x_i))², here 4."""
+    k = FunctionKernel(lambda s, t: 1.0 if s == t else 1.0 + slant)
+    if good:
+        with pytest.warns(PrecisionWarning):
+            assert power_function(k, [0], [1])[0] < 1e-7
+    else:
+        with pytest.raises(ValueError, match="^kernel must be positive definite, but at point 0"):
+            power_function(k, [0], [1])

@@ -834,6 +834,10 @@ def test_the_error_of_a_norm_covers_the_truth():
         assert abs(size - exact) <= error
         assert error <= size / 2 or h < 1e-3              # and says something
     assert norm_and_error(0 * f) == (0.0, 0.0)
+    # Of a square 0 ± 24 ε, with 24 = (n + 4)(Σ |α_i| √k(x_i, x_i))², the root is within √(24 ε).
+    f = RKHSFunction(Gaussian(1.0), [0.0, 1e-12], [1.0, -1.0])
+    size, error = norm_and_error(3 * f)
+    assert size == 0 and np.isclose(error, 3 * np.sqrt(24 * np.finfo(float).eps), rtol=1e-12)
 
 
 def test_equal_points_are_merged_before_weights_are_squared():
@@ -930,6 +934,7 @@ def test_kernel_of_a_basis_on_any_points():
         ([np.sin, np.cos], [[1.0, 0.0], [0.0, -1.0]], "gram"),
         ([np.sin, np.cos], [[1.0, 0.5], [0.0, 1.0]], "gram.*symmetric"),
         ([np.sin, np.cos], np.ones((2, 3)), "gram must be square"),
+        ([np.sin, np.cos], np.ones((3, 2)), "gram must be square"),
         ([np.sin], [[np.nan]], "gram"),
         ([np.sin], "text", "gram"),
     ],
@@ -953,6 +958,7 @@ def test_basis_functions_with_bad_values():
         ([np.ones_like, lambda x: 1.0], r"\(\)"),
         ([np.ones_like, lambda x: x[:2]], r"\(2,\)"),
         (lambda x: np.ones((len(x), 2, 1)), r"\(3, 2, 1\)"),
+        (lambda x: np.ones((len(x), 1)), r"\(3, 1\)"),
     ],
 )
 def test_basis_with_values_in_the_wrong_places(basis, shape):
@@ -1110,6 +1116,9 @@ def test_a_map_in_units_of_its_kernel_has_the_same_digits(size):
     c, unit = Phi.unit()
     assert 1 <= unit.diag().max() < 2 and np.log2(c) == np.round(np.log2(c))
     assert np.array_equal(c * unit.gram(), Phi.gram())
+    assert Features(Linear(), [0.0, 2.0]).diag().tolist() == [0.0, 4.0]
+    for largest, power in ((1e305, 1000), (1e-305, -1000)):      # c and 1 / c are floats
+        assert Features(largest * Gaussian(1.0), [0.0]).unit()[0] == 2.0**power
     with pytest.raises(ValueError, match="^l must be positive definite"):
         Features(FunctionKernel(lambda s, t: -1.0), [0.0], "Y", "l").unit()
 

@@ -360,6 +360,30 @@ def test_a_shifted_function_is_a_function_and_a_number():
         Shifted(g, 1.0)
 
 
+@pytest.mark.parametrize("label", [False, True])
+@pytest.mark.parametrize("drift", [1e-4, -1e-3])
+def test_the_gap_with_an_offset_allows_for_weights_whose_sum_is_not_zero(monkeypatch, label, drift):
+    """cor-risk-gap-offset: with Σ c_i γ_i = e ≠ 0 an offset b' changes the bound by b'e, and
+    (1 + |b|)|e| covers all |b'| <= 1 + |b|."""
+    loss = Loss("squared_hinge" if label else "squared")
+    X, y, _, _ = data(loss)
+    if not label:
+        y = 2 * (y - y.min()) / np.ptp(y) - 1              # the unit is one, the level zero
+    a, c = (np.ones(14), y) if label else (y, np.ones(14))
+    K, lam, b = Laplace(1.0)(X), 0.3, 0.8
+    f = minimize_risk(Laplace(1.0), X, y, loss, lam, offset=True, tol=1e-12)
+    gamma = 2 * lam * c * f.function.weights
+    gamma[np.argmax(gamma)] += c[np.argmax(gamma)] * drift
+    monkeypatch.setattr("rkhs_lit.representer._follow_path", lambda *_: (gamma, b))
+    risk = primal(loss, K, c * gamma / (2 * lam), a - b * c, c, lam)
+    gap = risk - dual(loss, K, gamma, a - b * c, c, lam)
+    wanted = (gap + (1 + b) * abs(c @ gamma)) / risk
+    assert np.isclose(abs(c @ gamma), abs(drift))
+    minimize_risk(Laplace(1.0), X, y, loss, lam, offset=True, tol=wanted * (1 + 1e-6))
+    with pytest.raises(ValueError, match="cannot be reached"):
+        minimize_risk(Laplace(1.0), X, y, loss, lam, offset=True, tol=wanted * (1 - 1e-6))
+
+
 def test_weights_that_do_not_sum_to_zero_bound_nothing():
     """cor-risk-gap-offset: without Σ c_i γ_i = 0 a lower bound is passed by other offsets."""
     X, y, a, c = data(Loss("absolute"))

@@ -1095,3 +1095,29 @@ def test_rounding_errors_beside_a_penalty(seed, theta):
     v = np.linalg.eigh(A)[1][:, 0]
     worst = np.linalg.solve(A - theta * mu * np.outer(v, v), v)
     assert np.isclose(np.linalg.norm(worst - v / mu), theta / (1 - theta) / mu)
+
+
+@pytest.mark.parametrize("lam, doubt", [(63.5, True), (64.5, False)])
+@pytest.mark.parametrize("factor", [ridge_factor, ridge_spectrum])
+def test_a_penalty_has_a_certain_digit_above_64_rounding_errors(factor, lam, doubt):
+    """prop-ridge-rounding: the least eigenvalue of K + λI is λ, beside ‖K‖ = 2."""
+    K = np.diag([2.0, 0.0])
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        factor(K, 2 * lam * np.finfo(float).eps)
+    assert len(heard) == doubt
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2)])
+@pytest.mark.parametrize("factor", [ridge_factor, ridge_spectrum])
+def test_a_gram_matrix_is_square(factor, shape):
+    """prop-ridge-rounding."""
+    with pytest.raises(ValueError, match="^K must be square"):
+        factor(np.ones(shape), 1.0)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_new_points_have_the_columns_of_the_old_ones(d):
+    """prop-standardise: neither fewer nor more."""
+    with pytest.raises(ValueError, match="^T must have 2 columns"):
+        standardise([[1.0, 7.0], [3.0, 7.0]])(np.ones((2, d)))

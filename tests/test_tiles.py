@@ -11,6 +11,7 @@ import time
 import tracemalloc
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -94,6 +95,8 @@ def test_runs_add_up_in_their_order():
     with ThreadPoolExecutor(8) as pool, parallel(pool):
         assert reduce_runs(work, iter(range(7))) == [*range(7)]
     assert reduce_runs(lambda item: [item], iter(range(7))) == [*range(7)]
+    here = threading.get_ident()                   # outside of a block, a plain loop
+    assert reduce_runs(lambda _: [threading.get_ident()], range(3)) == [here] * 3
     with parallel():
         assert reduce_runs(work, []) is None
 
@@ -124,6 +127,140 @@ class Instant(Executor):
             future.set_result(function(*arguments))
         except BaseException as error:
             future.set_exception(error)
+
+
+class ByHand(Executor):
+    """An executor of which a test decides when a task is done."""
+
+    _max_workers = 2
+
+    def __init__(self, rule):
+        self.tasks, self.rule = [], rule
+
+    def submit(self, function, *arguments):
+        future = Future()
+        self.tasks.append((future, lambda: future.set_result(function(*arguments))))
+        self.rule(len(self.tasks) - 1, *self.tasks[-1])
+        return future
+
+
+def test_two_runs_for_each_worker_are_under_way_and_no_more_wait_for_their_turn():
+    """prop-one-order: four for two workers, also where all but the first are done."""
+    begun = []
+
+    def first():
+        if not begun:
+            begun.append(len(executor.tasks))
+            executor.tasks[0][1]()
+
+    def rule(number, future, finish):
+        if number == 0:
+            threading.Timer(1.0, first).start()    # it may be in vain to wait for a fourth
+        else:
+            finish()
+        if number == 3:                            # time for a fifth, which must not come
+            threading.Timer(0.03, first).start()
+
+    with parallel(executor := ByHand(rule)):
+        assert reduce_runs(partial(pow_list, 2), iter(range(12))) == [2**i for i in range(12)]
+    assert begun == [4]
+
+
+def test_a_run_that_is_lost_is_sent_again_and_after_an_error_all_are_cancelled():
+    """prop-one-order: in the same place of the sum."""
+    def losing(number, future, finish):
+        if number in (0, 2):
+            future.cancel()
+            future.set_running_or_notify_cancel()
+        else:
+            finish()
+
+    with parallel(executor := ByHand(losing)):
+        assert reduce_runs(partial(pow_list, 3), range(3)) == [1, 3, 9]
+    assert len(executor.tasks) == 5
+
+    def failing(number, future, finish):
+        if number == 1:
+            future.set_exception(ZeroDivisionError())
+
+    with pytest.raises(ZeroDivisionError), parallel(executor := ByHand(failing)):
+        reduce_runs(partial(pow_list, 3), range(9))
+    assert len(executor.tasks) == 4
+    assert [task.cancelled() for task, _ in executor.tasks] == [True, False, True, True]
+
+
+def plan(monkeypatch, n, m, size=1):
+    """Where runs end, and whether threads are worth while."""
+    seen = []
+    monkeypatch.setattr(module, "reduce_runs", lambda work, ends, *, threads: seen.append(
+        (ends, threads)) or work((0, 10**9)))
+    reduce_tiles(lambda total, i, j: None, lambda: np.zeros(size), n, m)
+    return seen[0] if seen else ([], False)
+
+
+@pytest.mark.parametrize("n, m", [(257, None), (1280, None), (512, 512), (1025, 256), (2561, 1),
+                                  (5120, None)])
+def test_runs_are_a_partition_of_the_tiles_in_parts_of_one_size(monkeypatch, n, m):
+    """prop-tiles: no tile is left out, none is counted that is not there."""
+    p, q = -(-n // 256), -(-(m or n) // 256)
+    tiles = p * q if m else p * (p + 1) // 2
+    ends, threads = plan(monkeypatch, n, m)
+    assert ends[0][0] == 0 and ends[-1][1] == tiles
+    assert all(a[1] == b[0] for a, b in zip(ends, ends[1:]))
+    sizes = [b - a for a, b in ends]
+    assert min(sizes) >= 1 and max(sizes) - min(sizes) <= 1
+    assert threads == (tiles > 4)
+
+
+def test_runs_are_worth_their_total(monkeypatch):
+    """sec-runs: four tiles each, and four more for each tile that a total fills; at most 64,
+    or one for 16 384 tiles up to 1024."""
+    for n, m, size, runs in (
+        (256 * 10, 256 * 10, 1, 25), (256 * 10, 256 * 10, 2**16 - 1, 25),
+        (256 * 10, 256 * 10, 2**17, 8), (256 * 4, 256 * 4, 1, 4), (256 * 3, 256, 1, 3),
+        (256 * 4, None, 1, 4), (256 * 20, 256 * 20, 1, 64), (2**20, 2**29, 1, 1024), (1, 2**28, 1, 64), (1, 2**29, 1, 128), (1, 2**31 - 1, 1, 512),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_run", lambda *rest: None)
+            assert len(plan(patch, n, m, size)[0]) == runs
+
+
+@pytest.mark.parametrize("n, m", [(0, None), (-5, None), (2.0, None), (4, 0), (4, "4"), (2**31, 1),
+                                  (1, 2**31)])
+def test_a_matrix_has_rows_and_columns_and_not_too_many(n, m):
+    """prop-tiles."""
+    with pytest.raises(ValueError, match=r"^n and m must be whole numbers of at least 1 and below"):
+        reduce_tiles(lambda total, i, j: None, None, n, m)
+
+
+def test_a_worker_process_has_one_thread_and_looks_whether_its_caller_waits(monkeypatch, tmp_path):
+    """prop-one-order: the last bits are those of one thread; without a caller nobody works."""
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    asked, sign = [], tmp_path / "sign"
+    sign.touch()
+    monkeypatch.setattr(threadpoolctl, "threadpool_limits", lambda *limits: asked.append(limits))
+    assert module._abandoned(os.getpid(), str(sign)) is bool and not asked
+    monkeypatch.setattr(module, "parent_process", lambda: SimpleNamespace(pid=os.getpid()))
+    gone = module._abandoned(os.getpid(), str(sign))
+    assert asked == [(1, "blas")] and not gone()
+    sign.unlink()
+    assert gone()
+    # A process of another machine does not see the sign.
+    assert module._abandoned(os.getpid() + 1, str(sign)) is bool
+
+
+def test_a_worker_of_a_cluster_looks_whether_its_task_is_still_wanted(monkeypatch):
+    """prop-one-order: in the list of its scheduler's tasks."""
+    tasks = {"mine": SimpleNamespace(state="executing")}
+    worker = SimpleNamespace(state=SimpleNamespace(tasks=tasks), get_current_task=lambda: "mine")
+    monkeypatch.setitem(sys.modules, "distributed.worker",
+                        SimpleNamespace(get_worker=lambda: worker))
+    gone = module._abandoned(0, "")
+    assert not gone()
+    tasks["mine"].state = "cancelled"
+    assert gone()
+    tasks.clear()
+    assert gone()
 
 
 def test_points_travel_to_a_worker_once_and_not_with_each_run():
@@ -250,7 +387,7 @@ def test_progress_is_shown_where_tqdm_is_installed(capsys, monkeypatch):
     """prop-one-order: a bar for each sum, and none without the option."""
     with parallel(progress=True):
         gram_dot(Linear(), sample(600), None, sample(600))
-        assert "6/6" not in capsys.readouterr().out
+        assert "4/4" in capsys.readouterr().err    # runs, of six tiles
     with parallel(progress=True):
         reduce_runs(partial(pow_list, 2), [1, 2, 3])
     assert "3/3" in capsys.readouterr().err
