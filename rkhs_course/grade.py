@@ -88,6 +88,15 @@ def read_submission(text):
         raise Unreadable(f"this is not a notebook ({type(error).__name__})") from None
 
 
+def said(cells, task):
+    """What the check of a task in the notebook calls its statement, "Theorem 23.7
+    (Title)", for whoever grades without the book; or None."""
+    call = re.compile(rf'rkhs_course\.check\(\s*"{task.name}",\s*'
+                      r'"([A-Z][a-z]+ [\d.]+(?: \([^"\n]{1,120}\))?)"\s*\)')
+    found = (call.search(cell["source"]) for cell in cells)
+    return next((match[1] for match in found if match), None)
+
+
 def chapter_of(metadata, cells):
     """The chapter that a submission is about, from its metadata, from its first
     cell, or from the functions that it defines."""
@@ -283,7 +292,9 @@ def grade_text(student, text, *, names=None, seed="", seconds=120.0, cell_second
         metadata, cells = read_submission(text)
         chapter = chapter or chapter_of(metadata, cells)
     except Unreadable as error:
-        return [Row(student, "", 0, 0, False, None, str(error))]
+        lost = [(task.name, task.points) for task in of_chapter(chapter)] if chapter else []
+        return [Row(student, name, 0, points, False, None, str(error))
+                for name, points in lost or [("", 0)]]
     tasks = of_chapter(chapter)
     if not tasks:
         raise HandoutError(f"no chapter with tasks is called {chapter}")
@@ -295,7 +306,8 @@ def grade_text(student, text, *, names=None, seed="", seconds=120.0, cell_second
     for task in tasks:
         some = replies[task.name]
         answers = [some.get(i) for i in range(MOST_QUESTIONS if some else 0)]
-        found = verdict(task.name, seed, answers, names.get(task.label), robust=True)
+        statement = names.get(task.label) or said(cells, task)
+        found = verdict(task.name, seed, answers, statement, robust=True)
         message = found.message
         if not answers and not done:
             why = end or ("its process did not start (is the limit of memory too "

@@ -488,6 +488,26 @@ def test_a_hostile_notebook_harms_nobody_and_keeps_its_points(
     assert other.read_text("utf-8") == "not a notebook" and not elsewhere.exists()
 
 
+def test_a_grader_without_the_book_calls_statements_as_the_notebook_does():
+    """But believes nothing that does not look like the name of one."""
+    task = next(t for t in TASKS if t.name == "hsic_biased")
+    call = 'rkhs_course.check("hsic_biased",\n                  "{}")'
+    for title, known in [("Theorem 23.4 (The V-statistic)", True), ("Lemma 7", True),
+                         ("the answer is 42", False), ("Theorem 1 (a\x1b[31m)", True)]:
+        cells = [{"source": "1 + 1"}, {"source": call.format(title)}]
+        assert grade.said(cells, task) == (title if known else None)
+    assert grade.said([{"source": "1 + 1"}], task) is None
+
+
+def test_what_is_no_notebook_loses_the_points_of_the_chapter_that_is_graded():
+    rows = grade.grade_text("ada", "no notebook", chapter="hsic")
+    assert [row.task for row in rows] == [t.name for t in TASKS if t.chapter == "hsic"]
+    assert sum(row.points for row in rows) == 0 < sum(row.out_of for row in rows)
+    assert all(row.message.startswith("this is not a notebook") for row in rows)
+    (row,) = grade.grade_text("ada", "no notebook")
+    assert (row.task, row.points, row.out_of) == ("", 0, 0)
+
+
 ALONE = """
 import os, shutil, socket, subprocess, sys
 attempts = [
