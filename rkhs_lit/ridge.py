@@ -1,7 +1,7 @@
 """Ridge regression: leave points out without fitting again"""
 # The exported cells of book/ridge.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 8898c112bdbdd512
+# Cells: 96a9d8805e5a72e3
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -19,40 +19,7 @@ from rkhs_lit.kernels import Gaussian, Kernel
 from rkhs_lit.moore_aronszajn import Features, RKHSFunction
 from rkhs_lit.representer import Shifted
 
-# %% [2] Several outputs, and an offset that costs nothing
-def ridge(kernel: Kernel, X, y, lam: float, *, offset: bool = False,
-          ) -> RKHSFunction | Shifted | tuple:
-    """Kernel ridge regression, the minimiser of Σ (y_i - f(x_i))² + λ ‖f‖²;
-    it has the weights (K + λI)⁻¹ y (:prf:ref:`thm-ridge-rkhs`). For y with
-    m columns it is a tuple of m fits, and with ``offset=True`` a fit is a
-    sum f + b, where the number b is free (:prf:ref:`prop-ridge-offset`).
-
-    The penalty λ > 0 is not divided or multiplied by n, as scikit-learn's
-    ``KernelRidge(alpha=lam)``. Beside the rounding errors of K it is
-    refused, or gives a `PrecisionWarning` (:prf:ref:`prop-ridge-rounding`);
-    `interpolate` is the limit 0. The points may be of any kind.
-
-    >>> ridge(Gaussian(1.0), [1.0], [3.0], 0.5)([1.0])   # 3 k / (k + λ)
-    array([2.])
-    """
-    Phi, Y = Features(kernel, X), as_points(y, "y")
-    if len(Y) != Phi.n:
-        raise ValueError("y must be one number, or one row, for each of "
-                         f"{Phi.n} points, got shape {np.shape(y)}")
-    factor = ridge_factor(Phi.gram(), lam)
-    alpha = cho_solve(factor, Y)                  # C⁻¹ Y, C = K + λI
-    if offset is not False and check.flag(offset, "offset"):
-        u = cho_solve(factor, np.ones((Phi.n, 1)))        # C⁻¹ 1
-        b = alpha.sum(axis=0) / u.sum()
-        alpha -= u * b                            # C⁻¹ (Y - 1b')
-    if not np.isfinite(alpha).all():
-        raise ValueError("y gave weights that are not finite")
-    fits = tuple(RKHSFunction(kernel, Phi, a) for a in alpha.T)
-    if offset:
-        fits = tuple(map(Shifted, fits, b))
-    return fits if np.ndim(y) == 2 else fits[0]
-
-# %% [3] Fine print
+# %% [2] Fine print
 _EPS = float(np.finfo(float).eps)
 
 
@@ -115,11 +82,11 @@ def ridge_spectrum(K, lam: float, name: str = "lam",
     _check_visible(d[0], K, lam, name, kernel)
     return np.maximum(d, 0.0), U
 
-# %% [4] Fine print
+# %% [3] Fine print
 def _indices(index, n, name):
     empty = np.array_equal(index, [])
     index = np.empty(0) if empty else check.vector(index, name)
-    if not np.isin(index, np.arange(n)).all():
+    if (index != np.clip(np.rint(index), 0, n - 1)).any():
         raise ValueError(f"{name} must be lists of whole numbers from 0 to "
                          f"{n - 1}, the indices of points")
     return index.astype(int)
@@ -158,6 +125,39 @@ def split_folds(n: int, folds, test=0, rng=None) -> tuple:
         folds = np.array_split(rest, min(check.whole(folds, "folds", 2),
                                          n + 1))
     return _partition(folds, n, held, 2), held
+
+# %% [4] The fit on numbers, words and bumps
+def ridge(kernel: Kernel, X, y, lam: float, *, offset: bool = False,
+          ) -> RKHSFunction | Shifted | tuple:
+    """Kernel ridge regression, the minimiser of Σ (y_i - f(x_i))² + λ ‖f‖²;
+    it has the weights (K + λI)⁻¹ y (:prf:ref:`thm-ridge-rkhs`). For y with
+    m columns it is a tuple of m fits, and with ``offset=True`` a fit is a
+    sum f + b, where the number b is free (:prf:ref:`prop-ridge-offset`).
+
+    The penalty λ > 0 is not divided or multiplied by n, as scikit-learn's
+    ``KernelRidge(alpha=lam)``. Beside the rounding errors of K it is
+    refused, or gives a `PrecisionWarning` (:prf:ref:`prop-ridge-rounding`);
+    `interpolate` is the limit 0. The points may be of any kind.
+
+    >>> ridge(Gaussian(1.0), [1.0], [3.0], 0.5)([1.0])   # 3 k / (k + λ)
+    array([2.])
+    """
+    Phi, Y = Features(kernel, X), as_points(y, "y")
+    if len(Y) != Phi.n:
+        raise ValueError("y must be one number, or one row, for each of "
+                         f"{Phi.n} points, got shape {np.shape(y)}")
+    factor = ridge_factor(Phi.gram(), lam)
+    alpha = cho_solve(factor, Y)                  # C⁻¹ Y, C = K + λI
+    if offset is not False and check.flag(offset, "offset"):
+        u = cho_solve(factor, np.ones((Phi.n, 1)))        # C⁻¹ 1
+        b = alpha.sum(axis=0) / u.sum()
+        alpha -= u * b                            # C⁻¹ (Y - 1b')
+    if not np.isfinite(alpha).all():
+        raise ValueError("y gave weights that are not finite")
+    fits = tuple(RKHSFunction(kernel, Phi, a) for a in alpha.T)
+    if offset:
+        fits = tuple(map(Shifted, fits, b))
+    return fits if np.ndim(y) == 2 else fits[0]
 
 # %% [5] A linear smoother
 def smoother_matrix(kernel: Kernel, X, lam: float) -> np.ndarray:
@@ -282,12 +282,9 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     >>> leave_one_out(Gaussian(1.0), [0.0, 100.0], [3.0, 5.0], 0.1)
     array([3., 5.])
     """
-    Phi, lam = Features(kernel, X), check.positive(lam, "lam")
-    y = check.vector(y, "y", Phi.n)
-    d, U = ridge_spectrum(Phi.gram(), lam)         # K = U diag(d) U'
-    c = lam / (d + lam)                      # the eigenvalues of R_λ
-    with np.errstate(over="ignore", invalid="ignore"):
-        return check.finite(U @ (c * (U.T @ y)) / (U**2 @ c), "y")
+    Phi = Features(kernel, X)
+    alone = np.arange(Phi.n)[:, None]        # each fold is one point
+    return leave_fold_out(kernel, Phi, y, lam, alone)
 
 # %% [9] Choosing $\lambda$ and the width
 def _all_weights(K, y, lams):

@@ -1,7 +1,7 @@
 """Support vector machines: the widest street between two classes"""
 # The exported cells of book/svm.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: c5e98308f545cc7f
+# Cells: 131d2237d3d00675
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -15,7 +15,7 @@ from scipy.linalg.blas import dsymv
 import rkhs_lit.conventions as check
 from rkhs_lit.kernels import Gaussian, Kernel, Linear
 from rkhs_lit.low_rank import pivoted_cholesky
-from rkhs_lit.moore_aronszajn import Features, RKHSFunction
+from rkhs_lit.moore_aronszajn import Features, RKHSFunction, as_function
 from rkhs_lit.quadratic import solve_qp
 
 # %% [2] Two weights at a time
@@ -78,13 +78,9 @@ class SVM(check.Record):
     rho: float | None = None  #: rho * f and rho * b solve the ν-SVM
 
     def __post_init__(self):
-        if not isinstance(self.function, RKHSFunction):
-            raise ValueError("function must be an RKHSFunction")
+        as_function(self.function, "function")
         alpha = check.vector(self.alpha, "alpha")
-        margins = check.frozen(self.margins)
-        if margins.shape != alpha.shape or not np.isfinite(margins).all():
-            raise ValueError("margins must be a finite number for each "
-                             "weight in alpha")
+        margins = check.vector(self.margins, "margins", len(alpha))
         vars(self).update(alpha=alpha, margins=margins)
 
     def __repr__(self):
@@ -116,52 +112,7 @@ class SVM(check.Record):
         return np.where(self.alpha < self.C, 0.0,
                         np.maximum(0.0, 1 - self.margins))
 
-# %% [4] Weights, offset and certificate
-def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
-    """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
-    (:prf:ref:`thm-svm-dual`).
-
-    The kernel is positive definite, and `y` holds a label -1 or +1 for
-    each of the points X. ``C = np.inf`` asks for the hard margin
-    (:prf:ref:`thm-svm-hard`), and a ValueError where the classes cannot
-    be separated. Of several optimal b it takes the middle one; without
-    offset b = 0. If one label only occurs, f = 0 and b is that label.
-    scikit-learn's ``SVC(C=C)`` solves the same problem, and without offset
-    so does `minimize_risk` with the hinge loss and lam = 1 / (2C).
-
-    >>> machine = svm(Linear(), [-1.0, 1.0, 5.0], [-1, 1, 1], 10.0)
-    >>> machine.support, machine.decision([3.0]).round(6)
-    (array([0, 1]), array([3.]))
-    """
-    s = _signed(kernel, X, y, offset)
-    C = check.positive(C, "C", ", or np.inf for a hard margin",
-                       infinite=True)
-    if s.offset and abs(s.y.sum()) == s.Psi.n:    # one class: f = 0
-        b = s.y[0]
-        return _machine(s, C, 0 * s.y, 0 * s.y, b,
-                        (1.0, np.inf) if b > 0 else (-np.inf, -1.0))
-    if C < np.inf and not 1e-301 < C * s.unit < np.inf:
-        raise ValueError(f"C = {C:.3g} is out of proportion to the kernel, "
-                         f"whose largest value is {s.Phi.diag().max():.3g}")
-
-    def roads():
-        if soft := C * s.unit <= 1e50:
-            yield _working_sets(s, C)
-        for form in _forms(s):
-            yield _soft(form, C) if soft else None
-            yield _hard(form, C)
-
-    found = _certified(roads())
-    if found is None:
-        raise ValueError(
-            "C = inf asks for classes that can be separated, and these "
-            "cannot, to working precision: take a finite C"
-            if C == np.inf else
-            f"C = {C:.3g} is too large for these data: the duality gap "
-            "stays above a millionth of the objective. Take a smaller C")
-    return found
-
-# %% [5] Fine print
+# %% [4] Fine print
 # The map of the kernel k / unit, K its Gram matrix up to _MANY points; for
 # programmes Q = y_i y_j k(x_i, x_j) / unit, or a thin F with FF' = Q.
 _Signed = namedtuple("_Signed", "Phi Psi unit y offset groups K Q F")
@@ -197,7 +148,7 @@ def _values(s, u):
     return s.y * (s.Psi.dot(a[held], s.Psi[held]) if s.K is None
                   else s.K @ a)
 
-# %% [6] Fine print
+# %% [5] Fine print
 def _face(K, d, a, low, high, mu):
     """The p of the linear system; entries stop at the edge of the box."""
     p, S, rest = a.copy(), np.array([], int), np.full(len(a), True)
@@ -249,7 +200,7 @@ def _climb(K, t, a, low, high, tol):
             a, t = p if theta == 1 else a + theta * e, t - theta * Ke
     return a, t
 
-# %% [7] Fine print
+# %% [6] Fine print
 def _working_sets(s, C):
     """The dual on at most _MANY points at a time, or None if C is tiny."""
     c, n, y = C * s.unit, s.Psi.n, s.y
@@ -281,7 +232,7 @@ def _working_sets(s, C):
         t[:n] -= s.Psi.dot(change[moved], Psi_B[moved])
     return _placed(s, C, np.abs(a[:n]))
 
-# %% [8] Fine print
+# %% [7] Fine print
 def _dual(s, q, A, b, lower, upper):
     """Minimise u'Qu/2 - q Σ u_i for Au = b and bounds on u; or None."""
     found = solve_qp(s.Q, np.full(s.Psi.n, -q), A or None,
@@ -296,7 +247,7 @@ def _hulls(s, h):
     A = [1.0 * group for group, mean in zip(s.groups, alone) if not mean]
     return _dual(s, 0.0, A, 1.0, lower, h)
 
-# %% [9] Fine print
+# %% [8] Fine print
 def _forms(s):
     """The programme with a thin factor F, if there is one, and with Q."""
     Q = s.y[:, None] * (s.Psi.gram() if s.K is None else s.K) * s.y
@@ -337,7 +288,7 @@ def _soft(s, C):
         alpha = _dual(s, 1.0, [s.y] if s.offset else [], 0.0, 0.0, c)
     return None if alpha is None else _placed(s, C, alpha)
 
-# %% [10] Fine print
+# %% [9] Fine print
 def _placed(s, C, alpha, b=None, **more):
     """The machine with these weights, and b or the middle optimal one."""
     c, f = C * s.unit, _values(s, alpha)
@@ -379,7 +330,7 @@ def _certified(machines):
             break
     return best if best and best.gap <= 1e-6 * best.primal else None
 
-# %% [11] Fine print
+# %% [10] Fine print
 def _level(g, u, h):
     """The r with g <= r where u > 0, and g >= r where u < h."""
     u = np.where(np.abs(u - h) <= 1e-9 * h, h, np.where(u < 1e-9 * h, 0, u))
@@ -403,6 +354,51 @@ def _reduced(s, nu):
     c = h / rho
     return _placed(s, c / s.unit, np.where(u == h, c, u / rho), b / rho,
                    nu=nu, rho=float(s.unit / (c * s.Psi.n)))
+
+# %% [11] The machine
+def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
+    """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
+    (:prf:ref:`thm-svm-dual`).
+
+    The kernel is positive definite, and `y` holds a label -1 or +1 for
+    each of the points X. ``C = np.inf`` asks for the hard margin
+    (:prf:ref:`thm-svm-hard`), and a ValueError where the classes cannot
+    be separated. Of several optimal b it takes the middle one; without
+    offset b = 0. If one label only occurs, f = 0 and b is that label.
+    scikit-learn's ``SVC(C=C)`` solves the same problem, and without offset
+    so does `minimize_risk` with the hinge loss and lam = 1 / (2C).
+
+    >>> machine = svm(Linear(), [-1.0, 1.0, 5.0], [-1, 1, 1], 10.0)
+    >>> machine.support, machine.decision([3.0]).round(6)
+    (array([0, 1]), array([3.]))
+    """
+    s = _signed(kernel, X, y, offset)
+    C = check.positive(C, "C", ", or np.inf for a hard margin",
+                       infinite=True)
+    if s.offset and abs(s.y.sum()) == s.Psi.n:    # one class: f = 0
+        b = s.y[0]
+        return _machine(s, C, 0 * s.y, 0 * s.y, b,
+                        (1.0, np.inf) if b > 0 else (-np.inf, -1.0))
+    if C < np.inf and not 1e-301 < C * s.unit < np.inf:
+        raise ValueError(f"C = {C:.3g} is out of proportion to the kernel, "
+                         f"whose largest value is {s.Phi.diag().max():.3g}")
+
+    def roads():
+        if soft := C * s.unit <= 1e50:
+            yield _working_sets(s, C)
+        for form in _forms(s):
+            yield _soft(form, C) if soft else None
+            yield _hard(form, C)
+
+    found = _certified(roads())
+    if found is None:
+        raise ValueError(
+            "C = inf asks for classes that can be separated, and these "
+            "cannot, to working precision: take a finite C"
+            if C == np.inf else
+            f"C = {C:.3g} is too large for these data: the duality gap "
+            "stays above a millionth of the objective. Take a smaller C")
+    return found
 
 # %% [12] The ν-SVM: a parameter with a meaning
 def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
