@@ -1,7 +1,7 @@
 """Quadratic programmes: an answer that comes with its proof"""
 # The exported cells of book/quadratic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 038f48a6f218fe8f
+# Cells: aac85efc01d97e70
 
 # %% [1] Quadratic programmes: an answer that comes with its proof
 from collections import namedtuple
@@ -250,8 +250,10 @@ def _polished(programme, x, y, side):
         r, old = P @ x + q + A.T @ y, side
         noise = 1e-13 * (abs(P) @ np.abs(x) + np.abs(q)
                          + np.abs(A.T) @ np.abs(y))
+        price = np.where(np.isfinite(np.where(r > 0, lower, upper)) & (
+            np.abs(r) > 1e4 * noise), np.sign(r), 0.0)
         side = np.where(x < lower, 1, np.where(x > upper, -1, np.where(
-            side * r >= -noise, side, 0)))
+            side == 0, price, np.where(side * r >= -noise, side, 0))))
         if least < 1e-13 or np.array_equal(old, side):
             break
     return *best, least, side

@@ -839,6 +839,23 @@ def test_small_coordinates_beside_large_ones():
     assert found.status == "optimal" and np.array_equal(found.x, [1e8, 1])
 
 
+def test_a_price_that_is_small_beside_the_others_still_closes_its_bound():
+    """thm-qp-trichotomy: the last cost is 1e-5 beside 200, and its bound is met all the same."""
+    found = solve_qp(
+        np.zeros((4, 4)), [-200, -0.02, 1e-4, -1e-5], lower=[-INF, -100, -1e4, -INF],
+        upper=[INF, 0, 1e4, 2e5], C=[100, -0.01, -1e-4, 0], c=2)
+    assert found.status == "optimal"
+    assert found.x.tolist() == [0.03, 0.0, 1e4, 2e5]
+    assert np.allclose(found.at_upper, [0, 0.04, 1e-4, 1e-5], rtol=1e-12, atol=0)
+    assert np.isclose(found.inequality[0], 2, rtol=1e-12) and found.gap == 0
+    # A box, and costs from 1e-5 to 1e4: each variable alone.
+    P = np.diag([0, 1e6, 0, 1e8])
+    found = solve_qp(P, [-1e-5, 1e2, -0.2, 1e4], lower=[1e5, -INF, 0, -INF],
+                     upper=[3e5, INF, 20, INF])
+    assert found.status == "optimal"
+    assert np.allclose(found.x, [3e5, -1e-4, 20, -1e-4], rtol=1e-14)
+
+
 def test_strictly_convex_programmes_of_condition_1e10():
     """thm-qp-trichotomy, part 3: forty of forty."""
     rng = np.random.default_rng(0)
