@@ -772,3 +772,11 @@ def test_hermite_functions_are_known_up_to_a_point_far_out():
     assert not system.functions([last, -last]).any()
     with pytest.raises(ValueError, match="^T is too far from zero"):
         system.functions([0.0, -np.nextafter(last, np.inf)])
+
+
+def test_one_component_is_the_least_that_can_be_asked_for():
+    """prop-nystrom: the first of all."""
+    k, (x, w) = Gaussian(0.7), leggauss(20)
+    assert np.allclose(eigensystem(k, x, w, 1).eigenvalues, eigensystem(k, x, w, 3).eigenvalues[:1])
+    with pytest.raises(ValueError, match="^n_components must be a whole number of at least 1"):
+        eigensystem(k, x, w, 0)

@@ -837,7 +837,8 @@ def test_the_error_of_a_norm_covers_the_truth():
     # Of a square 0 ± 24 ε, with 24 = (n + 4)(Σ |α_i| √k(x_i, x_i))², the root is within √(24 ε).
     f = RKHSFunction(Gaussian(1.0), [0.0, 1e-12], [1.0, -1.0])
     size, error = norm_and_error(3 * f)
-    assert size == 0 and np.isclose(error, 3 * np.sqrt(24 * np.finfo(float).eps), rtol=1e-12)
+    assert size == 0 and np.isclose(error, 3 * np.sqrt(24 * np.finfo(float).eps), rtol=1e-12,
+                                    atol=0)
 
 
 def test_equal_points_are_merged_before_weights_are_squared():

@@ -536,3 +536,29 @@ def test_points_of_two_dimensions_do_not_meet(d, e):
     with pytest.raises(ValueError, match=f"^Y must have points in dimension {d} like X, got {e}"):
         Gaussian(1.0)(np.ones((2, d)), np.ones((3, e)))
     assert Delta()(np.ones((2, d)), ["a"]).shape == (2, 1)
+
+
+@pytest.mark.parametrize("n, m", [(1, 2), (2, 1)])
+def test_pairs_have_as_many_second_points_as_first(n, m):
+    """thm-product: neither fewer nor more."""
+    with pytest.raises(ValueError, match="^second must have as many points as first"):
+        Pairs(np.ones(n), ["a"] * m)
+
+
+def test_what_counts_as_zero_is_compared_with_entries_and_minors():
+    """prop-witness: a diagonal entry above -tol, a minor above -2 tol max |K|, and a smallest
+    eigenvalue above -tol pass; an eigenvalue of tol is not above it."""
+    for least, good in ((-0.01, True), (-0.0101, False)):
+        verdict = is_positive_definite(np.diag([1.0, least]), tol=0.01)
+        assert bool(verdict) == good and not verdict.strict
+        assert good or "is negative" in verdict.reason
+    assert not is_positive_definite(np.diag([1.0, 0.01]), tol=0.01).strict
+    assert is_positive_definite(np.diag([1.0, 0.0101]), tol=0.01).strict
+    for off, reason in ((1.01, "eigenvalue"), (1.02, "exceeds")):
+        K = np.array([[1.0, off], [off, 1.0]])       # minor 1 - off², eigenvalue 1 - off
+        verdict = is_positive_definite(K, tol=0.00996)
+        assert not verdict and reason in verdict.reason
+        assert np.isclose(verdict.value, 1 - off) and np.isclose(
+            verdict.witness @ K @ verdict.witness, 1 - off)
+    assert is_positive_definite([[1.0, 1.0], [1.0 + 1e-3, 1.0]], tol=1e-3 * (1 + 1e-12))
+    assert "symmetric" in is_positive_definite([[1.0, 1.0], [1.0 + 1e-3, 1.0]], tol=0.9e-3).reason
