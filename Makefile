@@ -17,7 +17,7 @@ say = printf '\n==> %s\n'
 # Used as `command || $(fail) "what to do"`.
 fail = bash -c 'printf "\n*** %s\n" "$$1" >&2; exit 1' make
 
-.PHONY: help book coursework test browser test-package test-pages test-notebooks-1 test-notebooks-2 test-oldest lab tangle untangle execute lint bench mutate clean distclean
+.PHONY: help book pdf coursework test browser test-package test-pages test-notebooks-1 test-notebooks-2 test-oldest lab tangle untangle execute lint bench mutate clean distclean
 
 help:  ## this list
 	echo "make <target>, where <target> is one of"
@@ -46,6 +46,11 @@ book: $(ENVIRONMENT)  ## build the book and say where to open it
 	  || $(fail) "The book did not build: correct the warnings above."
 	touch _build/complete
 	$(say) "Open file://$(CURDIR)/_build/html/index.html"
+
+pdf: book  ## print the book into one file, _build/book.pdf (needs a browser; some minutes)
+	$(say) "Printing the pages"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target _build/pypdf pypdf==7.1.0
+	PYTHONPATH=_build/pypdf $(BIN)/python tools/pdf.py
 
 coursework: $(ENVIRONMENT)  ## write the student notebooks into _build/coursework
 	$(BIN)/python -m rkhs_course make $(CHAPTERS)

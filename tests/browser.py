@@ -9,6 +9,8 @@ the first on the path. Every page is looked at wide and narrow, light and dark.
 import os
 import re
 import shutil
+import subprocess
+import sys
 from functools import cache, partial
 from html import unescape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -276,6 +278,27 @@ def test_a_chapter_prints_without_bars_and_buttons(visit):
     assert tab.locator("span.docstring").first.is_visible()
     whole = tab.locator("div.cell.tag_export pre").first
     assert whole.evaluate("pre => getComputedStyle(pre.parentElement).breakInside") == "auto"
+
+
+@pytest.mark.skipif(SOME, reason="a matter of minutes: make browser")
+def test_pages_become_one_pdf(tmp_path):
+    """With a list of contents, and with links that stay inside."""
+    run = subprocess.run(
+        [sys.executable, "-c", "import sys, pdf; pdf.main(['duality', 'teaching'], sys.argv[1])",
+         tmp_path / "book.pdf"], capture_output=True, text=True, check=False,
+        env={**os.environ, "CHROMIUM": executable(), "PYTHONPATH": os.pathsep.join(sys.path)})
+    if "No module named 'pypdf'" in run.stderr:
+        pytest.skip("pypdf comes with make pdf")
+    assert run.returncode == 0, run.stderr
+    pypdf = pytest.importorskip("pypdf")
+    made = pypdf.PdfReader(tmp_path / "book.pdf")
+    first, second = (one for one in made.outline if not isinstance(one, list))
+    assert first.title.startswith("14. Duality") and second.title == "Teaching from this book"
+    links = [link.get_object() for page in made.pages for link in page.get("/Annots", ())]
+    assert not [link for link in links if "file:" in str(link.get("/A", ""))]
+    assert sum("/Dest" in link for link in links) > 50
+    text = made.pages[0].extract_text()
+    assert "14. Duality" in text and "Contents" not in text
 
 
 def test_an_address_with_a_hash_lands_on_its_place(visit):

@@ -191,7 +191,7 @@ def break_names(app, pagename, templatename, context, doctree):
     """A long name that is a link may be broken after an underscore."""
     if "body" in context:
         context["body"] = re.sub(
-            r'(?<=<span class="pre">)\w{12,}(?=</span></code>)',
+            r'(?<=<span class="pre">)\w{12,}(?=</span></code></a>)',
             lambda name: name[0].replace("_", "_<wbr>"), context["body"])
 
 
