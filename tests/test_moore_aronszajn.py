@@ -1149,3 +1149,24 @@ def test_a_gram_matrix_asks_a_function_once_for_each_pair():
     assert len(calls) < 0.6 * n * n
     with pytest.raises(ValueError, match="symmetric"):
         Features(FunctionKernel(lambda s, t: s - 2 * t), list(range(n))).gram()
+
+
+def test_a_list_of_points_is_copied_and_a_copied_one_is_kept():
+    """def-synthesis: what the caller does to the list later changes nothing."""
+    texts = ["a cat", "a dog"]
+    f = RKHSFunction(FeatureKernel(words), texts, [1.0, 2.0])
+    texts[0] = "birds"
+    texts.append("fish")
+    assert list(f.points) == ["a cat", "a dog"] and (2 * f).points is f.points
+
+
+def test_points_that_differ_by_little_are_two_and_the_two_zeros_one():
+    """def-synthesis: labels of numbers go by their digits."""
+    assert Features(Gaussian(1.0), [0.0, 1e-20, -0.0]).labels().tolist() == [0, 1, 0]
+
+
+def test_pairs_and_a_list_of_pairs_are_joined_as_objects():
+    """def-synthesis: for a kernel that takes both."""
+    k = FunctionKernel(lambda s, t: float(s == t))
+    both = Features(k, Pairs([1, 2], ["a", "b"])).joined(Features(k, [(2, "b"), (3, "a")]))
+    assert both.labels().tolist() == [0, 1, 1, 3]

@@ -347,6 +347,16 @@ def test_a_matrix_that_is_stored_here_is_filled_here():
     assert not executor.sent
 
 
+def test_a_matrix_of_one_tile_needs_no_executor():
+    """prop-tiles, sec-runs: not even work that can travel."""
+    def visit(total, i, j):
+        total[0] += 1
+
+    with parallel(executor := Instant()):
+        assert reduce_tiles(visit, lambda: np.zeros(1), 256, 256)[0] == 1
+    assert not executor.sent
+
+
 def test_work_that_cannot_travel_is_refused_and_stays_possible_on_threads():
     """prop-one-order: the error says what to write instead."""
     lock = threading.Lock()
