@@ -562,3 +562,16 @@ def test_what_counts_as_zero_is_compared_with_entries_and_minors():
             verdict.witness @ K @ verdict.witness, 1 - off)
     assert is_positive_definite([[1.0, 1.0], [1.0 + 1e-3, 1.0]], tol=1e-3 * (1 + 1e-12))
     assert "symmetric" in is_positive_definite([[1.0, 1.0], [1.0 + 1e-3, 1.0]], tol=0.9e-3).reason
+
+
+def test_pairs_have_the_names_of_the_columns_of_both_lists():
+    """thm-product, def-points: or none, if neither has."""
+    class Frame(list):
+        columns = ["height", "weight"]
+
+    class Column(list):
+        columns = ["age"]
+
+    table, column, plain = Frame([[1.0, 2.0]]), Column([3.0]), [4.0]
+    assert Pairs(table, column).columns == ("height", "weight", "age")
+    assert Pairs(plain, column).columns == ("age",) and Pairs(plain, plain).columns is None
