@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 import yaml
+from docutils import nodes
 from matplotlib.figure import Figure
 from tangle import ROOT, chapters, pages, read_notebook
 
@@ -141,6 +142,13 @@ def test_a_summary_has_references_and_names():
     found = list(reference.summary("The `a` of\n(:prf:ref:`thm-b`).\n\nMore.", "book/api"))
     assert [one.astext() for one in found] == ["The ", "a", " of (", "thm-b", ")."]
     assert found[3]["reftarget"] == "thm-b"
+
+
+def test_pages_that_begin_alike_keep_their_whole_title():
+    titles = "COCO: two functions", "Errata of the sources", "Errata: spaces", "Errata: learning"
+    env = SimpleNamespace(titles={t: nodes.title("", t) for t in titles})
+    found = [reference.short_title(env, page).astext() for page in titles]
+    assert found == ["COCO", *titles[1:]]
 
 
 def test_tests_are_blocks_with_their_name():

@@ -12,6 +12,7 @@
 import ast
 import html
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -117,7 +118,11 @@ def note_uses(app, doctree):
 
 
 def short_title(env, page):
-    return nodes.Text(env.titles[page].astext().partition(":")[0])
+    """The title up to its colon; all of it if other pages begin alike (errata)."""
+    starts = Counter(title.astext().partition(":")[0] for title in env.titles.values())
+    title = env.titles[page].astext()
+    start = title.partition(":")[0]
+    return nodes.Text(start if starts[start] == 1 else title)
 
 
 def link_names(app, what, name, obj, options, lines):
