@@ -31,6 +31,8 @@ function mathematics() {
     faults.push(`a formula failed: ${place(node)}`);
   for (const node of document.querySelectorAll(".math:not(:has(mjx-container)):not(.preview *)"))
     faults.push(`a formula is not typeset: ${place(node)}`);
+  for (const node of document.querySelectorAll("mjx-container[tabindex], mjx-container [tabindex]"))
+    faults.push(`a formula is a stop of the tab key: ${place(node)}`);
   const texts = document.createTreeWalker(document.querySelector(".bd-article") || document.body, NodeFilter.SHOW_TEXT);
   for (let node; (node = texts.nextNode());) {
     if (node.parentElement.closest("code, pre, script, style, mjx-container, .search")) continue;

@@ -195,6 +195,32 @@ def test_pointing_at_a_reference_shows_what_it_refers_to(visit):
     box.wait_for()
 
 
+def test_a_formula_is_copied_as_tex_and_read_aloud(visit):
+    tab = visit("book/coco.html")
+    tex, copied = tab.evaluate("""() => {
+        const formula = document.querySelector(".bd-article p mjx-container");
+        document.getSelection().selectAllChildren(formula.closest("p"));
+        const clipboardData = new DataTransfer();
+        document.dispatchEvent(new ClipboardEvent("copy", { clipboardData, cancelable: true }));
+        return [formula.dataset.tex, clipboardData.getData("text/plain")];
+    }""")
+    assert f"${tex}$" in copied and "mjx" not in copied
+    tree = tab.context.new_cdp_session(tab).send("Accessibility.getFullAXTree")["nodes"]
+    spoken = [node["role"]["value"] for node in tree if not node["ignored"]]
+    assert "MathMLMath" in spoken and "MathMLSup" in spoken
+
+
+def test_the_concordance_can_be_filtered(visit):
+    tab = visit("book/concordance.html")
+    rows = tab.locator("table.concordance tbody tr")
+    tab.locator("p.filter input").fill("gretton representer")
+    shown, every = re.fullmatch(r"(\d+) of (\d+)", tab.locator("p.filter output").inner_text()).groups()
+    assert 0 < int(shown) < int(every) == rows.count()
+    visible = "all => all.filter((row) => row.getClientRects().length).map((row) => row.textContent.toLowerCase())"
+    kept = rows.evaluate_all(visible)
+    assert len(kept) == int(shown) and all("gretton" in row and "representer" in row for row in kept)
+
+
 def test_folds_open_by_mouse_and_by_keyboard(visit):
     tab = visit("book/coco.html")
     fold = tab.locator(".bd-article details").first
@@ -214,6 +240,8 @@ def test_a_folded_proof_has_its_sign_when_it_is_open(visit):
     assert proof.evaluate(sign) == "none" and inside.evaluate("p => getComputedStyle(p).display") == "none"
     proof.locator(".admonition-title").click()
     assert proof.evaluate(sign) == "block" and inside.is_visible()
+    edge = "list => parseFloat(getComputedStyle(list).paddingLeft)"
+    assert tab.locator("div.argument.toggle > ul").first.evaluate(edge) >= 20   # room for the bullets
 
 
 def test_an_address_inside_a_fold_opens_it(visit):
@@ -240,6 +268,13 @@ def test_names_of_code_are_quiet_and_keep_their_underscores(visit):
         assert offset >= 0.28 * size
     long = tab.locator("p.threads a code", has_text=re.compile(r"^test_\w{20}")).first
     assert long.locator("wbr").count() >= 3 and "\n" not in long.inner_text()
+
+
+def test_folds_stand_close_to_what_they_belong_to(visit):
+    tab = visit("book/hsic.html")
+    tops = tab.locator(".bd-article div.cell > details").evaluate_all(
+        "all => all.slice(0, 2).map((one) => one.getBoundingClientRect().top)")
+    assert tops[1] - tops[0] < 60
 
 
 def test_boxes_of_code_that_scroll_can_be_reached_by_keyboard(visit):
