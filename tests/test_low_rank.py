@@ -723,6 +723,7 @@ def test_kernels_without_known_spectral_measure_are_refused(k):
 @pytest.mark.parametrize("omega, b, D, name", [
     ([[1.0]], [0.0], 3, "n_features"), ([[1.0], [2.0]], [0.0, 0.0], 1, "n_features"),
     ([[1.0]], [0.0, 1.0], 1, "phases"),
+    ([[1.0], [2.0], [3.0]], [0.0] * 3, 7, "n_features"), ([[1.0], [2.0], [3.0]], [0.0] * 3, 2, "n_features"),
 ])
 def test_q_frequencies_make_q_to_2q_features(omega, b, D, name):
     """def-rff."""
