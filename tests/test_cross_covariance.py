@@ -922,6 +922,19 @@ def test_regularised_solve_solves(seed, lam):
             assert np.allclose(got, B.values(T, Y), rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("lam", [1e-3, 1.0])
+def test_regularised_solve_of_a_triangular_matrix(lam):
+    """thm-regularised-solve: with the delta kernel the weights are the matrix. A triangular one
+    of entries of all sizes is balanced, and its rows and columns stay where they are."""
+    W = np.array([[1.0, 0, 0], [2e9, 3, 0], [5, 7e-9, 2]])
+    A = RKHSOperator(Delta(), range(3), Delta(), range(3), W)
+    h = regularised_solve(A, RKHSFunction(Delta(), range(3), [1.0, 2.0, 3.0]), lam)
+    value = h(range(3))
+    error = W @ value + lam * value - [1, 2, 3]
+    # Rounding is divided by lam.
+    assert (np.abs(error) <= 1e-14 / lam * (W @ np.abs(value) + 3)).all()
+
+
 def test_regularised_solve_in_listed_features():
     """thm-regularised-solve against a linear system in the features, also
     for an operator that is neither symmetric nor over one list of points."""

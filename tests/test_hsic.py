@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import sys
 import tracemalloc
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
@@ -608,6 +609,21 @@ def test_blocks_of_permutations_do_not_matter(k):
     assert many.statistic == few.statistic
     # Factors of 114 columns do not do for the second kernel: nothing may be missing.
     assert np.isclose(many.statistic, hsic(k, k, x, y, unbiased=False), rtol=1e-9)
+
+
+def test_factors_where_the_rank_is_small_and_matrices_where_it_is_not(monkeypatch):
+    """prop-hsic-factors: ranks of two and three of 60 points, and the full one of 200."""
+    module, (x, y) = sys.modules["rkhs_lit.hsic"], sample(200)
+    slow, wide = module._by_matrices, Laplace(0.2)
+    monkeypatch.setattr(module, "_by_matrices", lambda *a: pytest.fail("there are factors"))
+    result = hsic_test(3 * Polynomial(2), 5 * Polynomial(3), x[:60], y[:60], n_permutations=5, rng=0)
+    assert np.isclose(result.statistic, 15 * hsic(Polynomial(2), Polynomial(3), x[:60], y[:60],
+                                                  unbiased=False), rtol=1e-9)
+    monkeypatch.setattr(module, "_by_matrices", slow)
+    monkeypatch.setattr(module, "_by_factors", lambda *a: pytest.fail("factors miss too much"))
+    for k, l in ((wide, wide), (wide, Polynomial(2)), (Polynomial(2), wide)):
+        result = hsic_test(k, l, x, y, n_permutations=5, rng=0)
+        assert np.isclose(result.statistic, hsic(k, l, x, y, unbiased=False), rtol=1e-9)
 
 
 @pytest.mark.parametrize("y", [[0, 2, 3, 7, 11], [0, 0, 1, 1, 5]])
