@@ -515,8 +515,8 @@ def test_constant_variables_have_coco_zero():
         assert np.isclose(norm(zero.g), 1)
     c = coco(9 * Gaussian(1.0), 4 * Gaussian(1.0), x, ones)
     assert np.allclose([norm(c.f), norm(c.g)], 1)
-    assert coco_test(Gaussian(1.0), Gaussian(1.0), x, ones,
-                     n_permutations=9, rng=0).pvalue == 1.0
+    result = coco_test(Gaussian(1.0), Gaussian(1.0), x, ones, n_permutations=9, rng=0)
+    assert (result.pvalue, result.statistic) == (1.0, 0.0)
 
 
 def test_large_offset_is_centred_away():
@@ -650,13 +650,43 @@ def test_eigenvalues_may_be_negative_to_eight_digits_of_the_largest():
 @pytest.mark.parametrize("share, zero", [(0.9, True), (1.1, False)])
 def test_what_the_rounding_of_a_product_of_factors_hides_is_zero(share, zero):
     """thm-coco-spectral: a value of at most 4 ε |F| |G| counts as zero. The columns are exact
-    here: the norms are 2, and F'G / 4 is the inner product of x and y, over four."""
-    x = np.array([1.0, -1, 1, -1])
-    eps = np.finfo(float).eps
-    y = np.array([1.0, 1, -1, -1]) + np.round(16 * share) * eps * x
-    found = coco(Linear(), Linear(), x, y, tol=0.0)
-    assert found.value == (0.0 if zero else np.round(16 * share) * eps)
+    here: both squared norms are 8, and F'G / 8 is that of x and y."""
+    x, t = np.tile([1.0, -1], 4), np.repeat([1.0, -1.0], 4)
+    value = np.round(32 * share) * np.finfo(float).eps
+    found = coco(Linear(), Linear(), x, t + value * x, tol=0.0)
+    assert found.value == (0.0 if zero else value)
     assert np.allclose([norm(found.f), norm(found.g)], 1)
+
+
+@pytest.mark.parametrize("dense, share, zero", [
+    (300, 0.9, True), (300, 1.1, False), (1, 0.9, True), (1, 3.0, False)])
+def test_how_small_a_square_counts_as_zero(monkeypatch, dense, share, zero):
+    """thm-coco-independence: COCO² is not told from zero up to 4 ε (tr HKH + tr HLH) / n, here
+    4 ε (1/2 + 1), for features of s/√2 and of t + r s: COCO = r/√2."""
+    monkeypatch.setattr(module, "DENSE", dense)
+    s, t = np.array([1.0, -1, 1, -1]), np.array([1.0, 1, -1, -1])
+    r = np.sqrt(12 * share * np.finfo(float).eps)
+    k, l = FunctionKernel(lambda a, b: 1 + a * b / 2), FunctionKernel(lambda a, b: a * b)
+    for found in (coco(k, l, s, t + r * s), coco(l, k, t + r * s, s)):
+        # Of the norms, whose squares are divided by COCO², one digit is left here.
+        assert np.isclose(found.value, 0.0 if zero else r / np.sqrt(2), rtol=1e-6)
+        assert np.allclose([norm(found.f), norm(found.g)], 1, atol=0.1)
+
+
+def test_a_feature_that_hardly_varies_is_kept():
+    """thm-coco-low-rank: 1 + 1e-9 s is no constant."""
+    s = np.array([1.0, -1, 1, -1, 1, -1])
+    k = FunctionKernel(lambda a, b: (1 + 1e-9 * a) * (1 + 1e-9 * b))
+    assert np.isclose(coco(k, Linear(), s, s, tol=1e-6).value, 1e-9, rtol=1e-6)
+
+
+@pytest.mark.parametrize("function", [coco, coco_test])
+def test_one_pair_has_no_covariance(function):
+    """def-coco: of a sample of two or more pairs."""
+    for options in ({}, {"tol": 1e-6}):
+        with pytest.raises(ValueError, match="^X must"):
+            function(Gaussian(1.0), Linear(), [1.0], [2.0], **options)
+        function(Gaussian(1.0), Linear(), [1.0, 2.0], [2.0, 3.0], **options)
 
 
 def test_a_column_that_is_constant_up_to_rounding_is_none():
@@ -667,7 +697,8 @@ def test_a_column_that_is_constant_up_to_rounding_is_none():
             for k, l, a, b in ((c * Polynomial(3), Linear(), np.full(15, value), x),
                                (Linear(), c * Polynomial(3), x, np.full(15, value))):
                 assert coco(k, l, a, b, tol=1e-9).value == 0.0
-                assert coco_test(k, l, a, b, n_permutations=9, rng=0, tol=1e-9).pvalue == 1.0
+                result = coco_test(k, l, a, b, n_permutations=9, rng=0, tol=1e-9)
+                assert result.pvalue == 1.0 and result.statistic == 0.0
 
 
 @pytest.mark.parametrize("options", [{}, {"tol": 0.0}])

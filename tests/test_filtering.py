@@ -507,6 +507,7 @@ def test_without_any_information_the_recording_itself_is_the_answer():
     found = f.filter([[1e9, 0.0], [0.1, 0.2]])
     assert found.notes == ("training", "posterior")
     assert np.allclose(found.weights[0], 1 / 40)
+    assert np.allclose(trained(40, normalise=False).filter([[1e9, 0.0]]).weights, 1 / 40)
     far = RKHSFunction(K, [[1e6, 0.0]], [1.0])
     assert np.allclose(f.step([1e9, 0.0], far).weights, 1 / 40)
 

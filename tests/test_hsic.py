@@ -444,6 +444,17 @@ def test_the_bound_counts_the_points_that_no_round_was_content_with():
     assert 0.9 < abs(found.value - exact) <= found.error < 2.1
 
 
+def test_the_rank_and_the_share_that_low_rank_hsic_aims_at(monkeypatch):
+    """thm-hsic-low-rank: up to 500 columns, and all but a millionth of the traces."""
+    module, seen = sys.modules["rkhs_lit.hsic"], []
+    landmarks = module._landmarks
+    monkeypatch.setattr(module, "_landmarks", lambda Phi, tol, rank: (
+        seen.append((tol, rank)) or landmarks(Phi, tol, rank)))
+    hsic_low_rank(Gaussian(1.0), Linear(), *sample(20))
+    hsic_low_rank(Gaussian(1.0), Linear(), *sample(20), tol=0.1, max_rank=3)
+    assert seen == [(1e-6, 500)] * 2 + [(0.1, 3)] * 2
+
+
 def test_low_rank_hsic_finds_rare_points():
     """thm-hsic-low-rank: landmarks are looked for where most is missed."""
     x = np.concatenate([np.zeros(5000), [100.0, 200.0, 300.0]])
@@ -759,6 +770,13 @@ def test_the_gamma_test_uses_the_exact_moments_and_the_gamma_tail():
     assert abs(null.std() / result.std - 1) < 0.15
     with pytest.raises(FrozenInstanceError):
         result.pvalue = 0.0
+
+
+@pytest.mark.parametrize("mean, std", [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (-1.0, 1.0)])
+def test_no_gamma_distribution_without_a_mean_and_a_deviation(mean, std):
+    """thm-hsic-null-moments: both parameters are positive."""
+    with pytest.raises(ValueError, match="^null_distribution needs a positive mean"):
+        GammaTest(1.0, 1.0, mean, std).null_distribution  # noqa: B018
 
 
 def test_the_gamma_tail_matches_two_moments():

@@ -1264,3 +1264,46 @@ def test_semidefinite_matrices_in_exact_arithmetic(rank):
     assert not module._semidefinite(P + (E + E.T) / 2)
     assert not module._semidefinite(np.array([[0.0, 1], [1, 5]]))
     assert module._semidefinite(np.array([[0.0, 0], [0, 5]]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("factor", [False, True])
+@pytest.mark.parametrize("rows", [0, 3])
+def test_the_programme_in_its_own_units_has_numbers_near_one(seed, rows, factor):
+    """eq-qp: whatever powers of two the caller has for the variables (without rows for each of
+    them), for each row and for the objective."""
+    rng = np.random.default_rng(seed)
+    n = 4
+    F = rng.normal(size=(n, n))
+    one = module._Given(None if factor else F @ F.T, F if factor else None, rng.normal(size=n),
+                        rng.normal(size=(rows, n)), rng.normal(size=rows),
+                        np.array([0.3, -INF, -2.0, 40.0]), np.array([INF, 5.0, 3.0, 50.0]), rows)
+    for size in (1, 1 if rows else n):
+        far = module._scaled(one, (rng.integers(-20, 21, size) * np.ones(n, dtype=int),
+                                   2 * rng.integers(-20, 21), rng.integers(-20, 21, rows)))
+        with np.errstate(divide="ignore", invalid="ignore"):      # the logarithm of zero
+            a = module._scaled(far, module._units(far))
+        sizes = [np.abs(v).max(initial=0) for v in (
+            a.F if factor else a.P, a.q, a.A, a.b, np.maximum(np.maximum(a.lower, -a.upper), 0))]
+        assert 1 / 8 < max(sizes) < 8
+
+
+def test_how_far_a_matrix_may_be_from_symmetric_and_from_semidefinite():
+    """eq-qp up to rounding: ten units of it, or n; and n of the row sums for an eigenvalue."""
+    eps = np.finfo(float).eps
+    for n, most in ((2, 10), (20, 20)):
+        for odd, refused in ((most - 0.5, False), (most + 0.5, True)):
+            P = np.eye(n) + 0.5 * (np.eye(n, k=1) + np.eye(n, k=-1)) / 2
+            P[0, 1] += odd * eps
+            if refused:
+                with pytest.raises(ValueError, match=r"^P must be symmetric, but P\[0, 1\]"):
+                    solve_qp(P, np.ones(n), lower=0)
+            else:
+                assert solve_qp(P, np.ones(n), lower=0).status == "optimal"
+    for over, refused in ((6, False), (10, True)):
+        P = np.array([[1, 1 + over * eps], [1 + over * eps, 1]])
+        if refused:
+            with pytest.raises(ValueError, match="^P must be positive semidefinite"):
+                solve_qp(P, [1, 1], lower=0)
+        else:
+            assert np.array_equal(solve_qp(P, [1, 1], lower=0).x, [0, 0])

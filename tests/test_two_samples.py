@@ -479,6 +479,8 @@ def test_the_test_refuses_functions_that_are_no_kernels():
     (np.eye(2), [[1.0], [0.0]], True, "^S"),
     (np.eye(2), [[1.0, 1.0], [0.0, 1.0]], False, "^S"),
     (np.eye(2), [[0.5, 1.0], [0.5, 0.0]], False, "^S"),
+    (np.eye(4), [[2.0], [0.0], [0.0], [0.0]], False, "^S"),
+    (np.eye(4), [[-1.0], [1.0], [1.0], [0.0]], False, "^S"),
     (np.eye(2), [[1.0], [0.0]], "no", "^unbiased"),
 ])
 def test_bad_splits(K, S, unbiased, match):
