@@ -272,6 +272,18 @@ def test_pairs_and_systems_end_where_no_pair_violates(seed, C):
     assert (low <= a).all() and (a <= high).all() and abs(a.sum()) < 1e-13 * 40 * C
 
 
+@pytest.mark.parametrize("offset", [True, False])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 30.0])
+def test_the_dual_as_one_programme_has_a_certificate(C, offset):
+    """lem-svm-gap: the road that is taken where working sets do not arrive."""
+    X, y = sample(30)
+    s = parts._signed(Gaussian(1.0), X, y, offset)
+    for form in parts._forms(s):
+        machine = parts._soft(form, C)
+        assert machine.gap <= 1e-9 * machine.primal
+        assert np.isclose(machine.dual, svm(Gaussian(1.0), X, y, C, offset=offset).dual, rtol=1e-8)
+
+
 def test_the_level_of_one_class_of_a_nu_machine():
     """thm-nu-c: g <= r where u > 0 and g >= r where u < h; the middle, if several do, or the
     only end. What differs from 0 or h by less than 1e-9 h is rounding."""
