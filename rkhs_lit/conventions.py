@@ -1,7 +1,7 @@
 """Conventions: what may go in, and what comes out"""
 # The exported cells of book/conventions.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: fc8f6bfd60a5a3cd
+# Cells: 53aecb12ab940773
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -115,8 +115,7 @@ def same_columns(X, Y) -> None:
 
 
 def same_dimension(Y, X, name: str = "Y", like: str = "X") -> None:
-    """Refuse points Y of another dimension than X
-    (:prf:ref:`def-points`)."""
+    """Refuse points Y of another dimension (:prf:ref:`def-points`)."""
     for d, e in zip(*(getattr(Z, "shape", ())[1:] for Z in (Y, X))):
         if d != e:
             hint = f": write [{name}] for a single point"
@@ -126,11 +125,10 @@ def same_dimension(Y, X, name: str = "Y", like: str = "X") -> None:
 
 
 def _no_sequence(X, name):
-    kind, lazy = type(X).__name__, isinstance(X, (Iterator, Set))
-    raise ValueError(
-        f"{name} must be a sequence of points, got a "
-        + (f"{kind}: write list({name})" if lazy else
-           f"single {kind}: write [{name}]"))
+    kind = type(X).__name__
+    hint = (f"{kind}: write list({name})" if isinstance(X, (Iterator, Set))
+            else f"single {kind}: write [{name}]")
+    raise ValueError(f"{name} must be a sequence of points, got a {hint}")
 
 
 def _masked(values):
@@ -223,12 +221,13 @@ def frozen(array) -> np.ndarray:
 def vector(values, name: str, n: int | None = None) -> np.ndarray:
     """One number for each of n points, read-only
     (:prf:ref:`def-points`)."""
-    column = frozen(as_points(values, name)[:, 0])
+    column = np.array(as_points(values, name)[:, 0])
     if np.ndim(values) != 1 or len(column) != (n or len(column)):
         wanted = "a list of numbers" if n is None else (
             f"one number for each of {n} points")
         raise ValueError(f"{name} must be {wanted}, got shape "
                          f"{np.shape(values)}")
+    column.setflags(write=False)
     return column
 
 
@@ -256,14 +255,14 @@ class Record:
     __array_ufunc__ = None       # array == record compares no entries
 
     def __post_init__(self):
-        self.__setstate__(vars(self))
-
-    def __setstate__(self, state):
-        for value in state.values():
+        for value in vars(self).values():
             for part in value if isinstance(value, tuple) else [value]:
                 if isinstance(part, np.ndarray):
                     part.setflags(write=False)
+
+    def __setstate__(self, state):
         vars(self).update(state)
+        Record.__post_init__(self)
 
 
 class Vectors:

@@ -1,7 +1,7 @@
 """HSIC: one number for dependence"""
 # The exported cells of book/hsic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: e11f9ed9fb3b572d
+# Cells: 31250ccf2b0a72bb
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -300,8 +300,7 @@ def _by_factors(F, G, orders):
 
 
 def _by_matrices(K, L, orders):
-    """Σ K_ij L_π(i)π(j) over i <= j for each row π of orders, 64 rows at a
-    time, without threads of BLAS."""
+    """Σ_i<=j K_ij L_π(i)π(j) for each row π of orders, without BLAS."""
     parts = [(i, K[i:i + 64, i:].ravel()) for i in range(0, len(K), 64)]
     return [float(sum(np.einsum("i,i->", part, L[order[i:i + 64]].take(
         order[i:], 1, mode="clip").ravel()) for i, part in parts))

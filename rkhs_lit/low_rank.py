@@ -1,7 +1,7 @@
 """Low rank: a thin factor for a large matrix"""
 # The exported cells of book/low_rank.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 01662dbf9acd06df
+# Cells: 3ebe19ac3b24d11c
 
 # %% [1] Low rank: a thin factor for a large matrix
 import math
@@ -127,8 +127,9 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     """
     Phi = Features(kernel, X)
     n, d, P = Phi.n, Phi.diag(), []          # d: the diagonal of R = K
-    tol = check.tolerance(tol, zero=True)
-    check.flag(return_pivots, "return_pivots")
+    tol = check.number(tol, "tol", "between 0 and 1", 0.0, 1 - 2.0**-53)
+    if return_pivots is not False:
+        check.flag(return_pivots, "return_pivots")
     max_rank = n if max_rank is None else min(
         n, check.whole(max_rank, "max_rank", 1))
     with np.errstate(over="ignore"):

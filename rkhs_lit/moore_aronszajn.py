@@ -1,7 +1,7 @@
 """Moore–Aronszajn: every kernel is a space of functions"""
 # The exported cells of book/moore_aronszajn.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 48254f03fbc71047
+# Cells: 7f2fee0719410a6b
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -230,10 +230,19 @@ class Features(check.Record):
                              f"{type(Psi).__name__}")
         if self.columns is not None:
             check.same_columns(self, Psi)
-        check.same_dimension(self.seen, Psi.seen, self.name, Psi.name)
+        d, e = (getattr(F.seen, "shape", ())[1:] for F in (self, Psi))
+        if d != e:
+            check.same_dimension(self.seen, Psi.seen, self.name, Psi.name)
         X, same = self.seen[rows], Psi is self and rows == columns
         Y = X if same else Psi.seen[columns]      # half the work if same
-        return self.kernel._matrix(X, Y, self.kernel_name)
+        if len(X) * len(Y) > TILE**2:
+            return self.kernel._matrix(X, Y, self.kernel_name)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self.kernel._gram(X, Y)
+        if not np.isfinite(K).all():
+            raise ValueError(f"{self.kernel_name} gave a value that is not "
+                             "finite: it overflows")
+        return K
 
     def dot(self, W, other: "Features | None" = None) -> np.ndarray:
         """The product Φ*Φ W, or Φ*Ψ W, without a stored Gram matrix."""

@@ -1,7 +1,7 @@
 """Ridge regression: leave points out without fitting again"""
 # The exported cells of book/ridge.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 96a9d8805e5a72e3
+# Cells: 6652a3c02e862e89
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -51,8 +51,9 @@ def ridge_factor(K, lam: float, name: str = "lam",
                              "positive definite: the Gram matrix K plus "
                              f"{lam:.3g} I is singular up to rounding")
     mu = dpocon(L, bound + lam, uplo="L")[0] * (bound + lam)
-    check.certain(mu, 64 * _EPS * bound, "the least eigenvalue of the Gram "
-                  f"matrix plus {name} I")
+    if mu <= 64 * _EPS * bound:
+        check.certain(mu, 64 * _EPS * bound, "the least eigenvalue of the "
+                      f"Gram matrix plus {name} I")
     return L, True
 
 
@@ -282,9 +283,12 @@ def leave_one_out(kernel: Kernel, X, y, lam: float) -> np.ndarray:
     >>> leave_one_out(Gaussian(1.0), [0.0, 100.0], [3.0, 5.0], 0.1)
     array([3., 5.])
     """
-    Phi = Features(kernel, X)
-    alone = np.arange(Phi.n)[:, None]        # each fold is one point
-    return leave_fold_out(kernel, Phi, y, lam, alone)
+    Phi, lam = Features(kernel, X), check.positive(lam, "lam")
+    y = check.vector(y, "y", Phi.n)
+    d, U = ridge_spectrum(Phi.gram(), lam)         # K = U diag(d) U'
+    c = lam / (d + lam)                      # the eigenvalues of R_λ
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check.finite(U @ (c * (U.T @ y)) / (U**2 @ c), "y")
 
 # %% [9] Choosing $\lambda$ and the width
 def _all_weights(K, y, lams):

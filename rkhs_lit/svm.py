@@ -1,7 +1,7 @@
 """Support vector machines: the widest street between two classes"""
 # The exported cells of book/svm.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 131d2237d3d00675
+# Cells: a0c63cbb85c2de93
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -80,7 +80,9 @@ class SVM(check.Record):
     def __post_init__(self):
         as_function(self.function, "function")
         alpha = check.vector(self.alpha, "alpha")
-        margins = check.vector(self.margins, "margins", len(alpha))
+        margins = check.frozen(self.margins)
+        if margins.shape != alpha.shape or not np.isfinite(margins).all():
+            raise ValueError("margins must be finite, one for each weight")
         vars(self).update(alpha=alpha, margins=margins)
 
     def __repr__(self):

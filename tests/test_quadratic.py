@@ -1,6 +1,5 @@
 """Quadratic programmes: their three answers, the proofs, and the solver."""
 
-import sys
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from itertools import combinations, product
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rkhs_lit import Gaussian, QPSolution, solve_qp
-from scipy import sparse
 from scipy.optimize import brentq, linprog, minimize
 from sklearn.svm import SVC
 
@@ -532,8 +530,6 @@ def test_flat_directions_do_not_spoil_the_accuracy():
     thin = solve_qp(None, [-1, 0, 0, -1, 0, 0, 0], lower=[-3, -INF, 0, -1, 0, -2, -2],
                     upper=[0, 2, INF, 0, INF, INF, 1], factor=F)
     assert thin.status == "optimal" and abs(thin.objective) < 1e-9 and thin.gap < 1e-9
-
-
 
 
 def svm_dual(n=60, seed=0, duplicates=True):
@@ -1092,200 +1088,6 @@ def test_a_larger_linear_programme_with_inequalities_and_free_variables():
     assert np.isclose(found.objective, other.fun, rtol=1e-8)
     assert np.abs(A @ (units * found.x) - b).max() < 1e-8
     assert (C @ (units * found.x) <= c + 1e-8).all()
-
-
-# -- the parts of the method ---------------------------------------------------
-
-module = sys.modules["rkhs_lit.quadratic"]
-
-
-def homogeneous(seed, n=5, p=2):
-    """A programme with bounds of all kinds, its model, and a point of that."""
-    rng = np.random.default_rng(seed)
-    P, _ = quadratic(rng, n, n)
-    programme = module._Programme(
-        P + np.diag(1.0 + np.arange(n)), rng.normal(size=n), rng.normal(size=(p, n)),
-        rng.normal(size=p), np.array([-1.0, -INF, -2.0, -INF, 0.5]),
-        np.array([1.0, 2.0, INF, INF, 3.0]))
-    model = module._model(programme)
-    N = len(model.e)
-    v = module._Point(rng.normal(size=n), rng.normal(size=p), 0.5 + rng.random(N),
-                      0.5 + rng.random(N), 0.7, 0.4)
-    return programme, model, v
-
-
-def test_the_model_has_the_bounds_as_rows():
-    """lem-qp-embedding: x_i >= l_i and -x_i >= -u_i, for the finite bounds."""
-    programme, model, _ = homogeneous(0)
-    x = np.arange(5.0)
-    assert np.array_equal(model.E.T @ x, [0, 2, 4, -0, -1, -4])
-    assert np.array_equal(model.e, [-1, -2, 0.5, -1, -2, -3])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_residuals_of_the_homogeneous_model(seed):
-    """lem-qp-embedding: the first identity, for the function that the method runs."""
-    _, (P, q, A, b, E, e), v = homogeneous(seed)
-    x, y, s, z, tau, kappa = v
-    rho = module._residuals(module._Model(P, q, A, b, E, e), v)
-    assert np.isclose(s @ z + tau * kappa, -x @ rho[0] + y @ rho[1] - z @ rho[2] + tau * rho[3])
-    # The identity says nothing of what cancels: q, b and e, each in its line.
-    zero = module._Point(0 * x, 0 * y, 0 * s, 0 * z, 2.0, 3.0)
-    for got, want in zip(module._residuals(module._Model(P, q, A, b, E, e), zero),
-                         (2 * q, -2 * b, -2 * e, 3.0), strict=True):
-        assert np.array_equal(got, want)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_step_solves_the_linearised_equations(seed):
-    """prop-qp-step, eq-qp-newton: each line, with the derivative of the residuals along the step
-    by a difference quotient that is exact for all lines but the one with x'Px/tau."""
-    _, model, v = homogeneous(seed)
-    rng, eta, c_tau = np.random.default_rng(seed), 0.8, 0.3
-    c, theta, rho = rng.normal(size=len(model.e)), v.z / v.s, module._residuals(model, v)
-    solve = module._reduced(model.P, model.A, abs(model.E) @ theta)
-    first = solve(model.E @ (theta * model.e) - model.q, model.b)
-    step, alpha = module._step(model, v, solve, first, rho, eta, c, c_tau)
-
-    def moved(t):
-        return module._residuals(model, module._Point(
-            *(a + t * d for a, d in zip(v, step, strict=True))))
-
-    h = 1e-5
-    for up, down, r in zip(moved(h), moved(-h), rho, strict=True):
-        # The quotient has an error of h² and one of 1e-16/h.
-        assert np.allclose((up - down) / (2 * h), -eta * r, atol=1e-7)
-    assert np.allclose(v.z * step.s + v.s * step.z, c, atol=1e-11)
-    assert np.isclose(v.tau * step.kappa + v.kappa * step.tau, c_tau, atol=1e-11)
-    # The longest step: there the first of s, z, tau and kappa is zero.
-    last = np.hstack(v[2:]) + alpha * np.hstack(step[2:])
-    assert 0 < alpha < INF and abs(last.min()) < 1e-12
-
-
-@pytest.mark.parametrize("form", ["dense", "few", "diagonal"])
-def test_the_reduced_equations_by_one_dense_matrix(form):
-    """prop-qp-step: what is left of each step, and x = 0 where theta is infinite."""
-    rng = np.random.default_rng(3)
-    n, p = 7, 3
-    P = np.diag(rng.random(n))
-    P[:3, :3] = 0 if form != "dense" else np.ones((3, 3)) + np.eye(3)
-    P[0, 0] = 0.0 if form != "dense" else 2.0
-    A, f, g = rng.normal(size=(p, n)), rng.normal(size=n), rng.normal(size=p)
-    theta = rng.random(n)
-    theta[:2] = 0.0 if form != "diagonal" else 0.5
-    for end in ((), (6,), (1, 6)):
-        theta[list(end)] = INF
-        some = np.isfinite(theta)
-        M = np.block([[(P + np.diag(np.where(some, theta, 0.0)))[np.ix_(some, some)],
-                       A[:, some].T], [A[:, some], np.zeros((p, p))]])
-        want = np.linalg.solve(M, np.append(f[some], g))
-        S = sparse.diags_array(P.diagonal()).tocsr() if form == "diagonal" else P
-        x, y = module._reduced(S, A, theta)(f, g)
-        # The 1e-14 that keeps the factor regular is taken away by the refinement.
-        assert np.allclose(x[some], want[:some.sum()], rtol=1e-11, atol=1e-11)
-        assert np.allclose(y, want[some.sum():], rtol=1e-11, atol=1e-11)
-        assert not x[~some].any()
-
-
-def test_the_error_of_a_point_against_its_terms():
-    """eq-qp-gap: by hand, for x²/2 - 2x on [0, 1], on [0, infinity) and with an equation."""
-    def error(x, y=(), upper=1.0, A=np.zeros((0, 1)), b=()):
-        return module._error(module._Programme(
-            np.eye(1), np.array([-2.0]), A, np.array(b, dtype=float), np.zeros(1),
-            np.array([upper])), np.array([x]), np.array(y, dtype=float))
-
-    assert error(1.0) == 0.0 and error(2.0, upper=INF) == 0.0
-    # The price is 2 - x and the slack 1 - x; the terms are x² + 2x.
-    assert np.isclose(error(0.5), 1.5 * 0.5 / (0.25 + 1), rtol=1e-6)
-    # Without the bound 2 - x is left: against the terms x + 2 of the condition.
-    assert np.isclose(error(1.0, upper=INF), 1 / 3, rtol=1e-6)
-    assert np.isclose(error(8.0, upper=INF), 6 * 8 / (64 + 16), rtol=1e-6)
-    # 3x = 2 is missed by one at x = 1, where the price of x >= 0 is -1 + 3y = 0.5.
-    A, b = np.array([[3.0]]), [2.0]
-    assert np.isclose(error(1.0, [0.5], INF, A, b), max(1 / 5, 1.0 / 3), rtol=1e-6)
-    assert np.isclose(error(1.0, [1 / 3], INF, A, b), 1 / 5, rtol=1e-6)
-    assert np.isclose(error(0.5, [-0.5], INF, A, b), max(3 / 4, 0.5 / 3.5, 1.75 / 1.25),
-                      rtol=1e-6)
-    assert error(2 / 3, [4 / 9], INF, A, b) < 1e-15
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_polish_finds_the_tight_bounds_from_any_guess(seed):
-    """alg-qp: where a row of P is more than its other entries, taking as tight what is below
-    or above a bound, and letting go what pulls the wrong way, ends at the solution."""
-    rng = np.random.default_rng(seed)
-    n = 30
-    P = rng.normal(size=(n, n))
-    P = (P + P.T) / 8
-    P[np.diag_indices(n)] = 1 + np.abs(P).sum(axis=1)
-    q, A = 20 * rng.normal(size=n), np.zeros((0, n))
-    lower, upper = -0.3 * rng.random(n), 0.3 * rng.random(n)
-    lower[:3], upper[3:6], lower[6:8], upper[6:8] = -INF, INF, 0.1, 0.1
-    programme = module._Programme(P, q, A, np.zeros(0), lower, upper)
-    best = solve_qp(P, q, lower=lower, upper=upper)
-    for guess in (np.zeros(n), rng.integers(-1, 2, n)):
-        guess = np.where((guess > 0) & np.isinf(lower) | (guess < 0) & np.isinf(upper), 0, guess)
-        x, y, error, side = module._polished(programme, np.clip(0.0, lower, upper), np.zeros(0),
-                                             guess)
-        assert error < 1e-13 and np.allclose(x, best.x, rtol=1e-12, atol=1e-14)
-        assert np.array_equal(side[8:], (np.sign(P @ x + q) * ((x == lower) | (x == upper)))[8:])
-
-
-def test_exact_equations_change_what_is_held_as_little_as_it_takes():
-    """alg-qp: v with Mv = right in fractions, by the entries of large weight first."""
-    rng = np.random.default_rng(2)
-    M, right = rng.normal(size=(3, 6)), rng.normal(size=3)
-    v, weight = rng.normal(size=6), np.array([1.0, 5, 2, 4, 9, 3])
-    held = np.array([True, True, True, True, False, True])
-    found = module._exactly(M, right, v, held, weight)
-    for row, t in zip(M, right, strict=True):
-        assert sum(Fraction(a) * b for a, b in zip(row, found, strict=True)) == Fraction(t)
-    same = [Fraction(a) == b for a, b in zip(v, found, strict=True)]
-    assert same == [True, False, True, False, True, False]
-    # Dependent rows are no harm, and contradictory ones have no answer.
-    twice = np.vstack([M, M[:2].sum(axis=0) * 0 + 2 * M[0]])
-    assert module._exactly(twice, np.append(right, 2 * right[0]), v, held, weight) == found
-    assert module._exactly(twice, np.append(right, right[0]), v, held, weight) is None
-    assert module._exactly(M, right, v, np.zeros(6, dtype=bool), weight) is None
-    # A right answer is not changed at all.
-    assert module._exactly(np.eye(2), [1.0, 2], [1.0, 2], np.full(2, True), np.ones(2)) == [1, 2]
-
-
-@pytest.mark.parametrize("rank", [0, 1, 2, 3])
-def test_semidefinite_matrices_in_exact_arithmetic(rank):
-    """thm-qp-trichotomy asks for x'Px >= 0: integers, and one unit less or more."""
-    rng = np.random.default_rng(rank)
-    P, _ = quadratic(rng, 4, rank)
-    assert module._semidefinite(P)
-    v = rng.integers(1, 4, 4)
-    assert module._semidefinite(P + np.outer(v, v) * 2.0**-30)
-    null = np.linalg.svd(P)[0][:, -1] if rank else np.eye(4)[0]
-    E = -(2.0**-20) * np.outer(null, null)
-    assert not module._semidefinite(P + (E + E.T) / 2)
-    assert not module._semidefinite(np.array([[0.0, 1], [1, 5]]))
-    assert module._semidefinite(np.array([[0.0, 0], [0, 5]]))
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("factor", [False, True])
-@pytest.mark.parametrize("rows", [0, 3])
-def test_the_programme_in_its_own_units_has_numbers_near_one(seed, rows, factor):
-    """eq-qp: whatever powers of two the caller has for the variables (without rows for each of
-    them), for each row and for the objective."""
-    rng = np.random.default_rng(seed)
-    n = 4
-    F = rng.normal(size=(n, n))
-    one = module._Given(None if factor else F @ F.T, F if factor else None, rng.normal(size=n),
-                        rng.normal(size=(rows, n)), rng.normal(size=rows),
-                        np.array([0.3, -INF, -2.0, 40.0]), np.array([INF, 5.0, 3.0, 50.0]), rows)
-    for size in (1, 1 if rows else n):
-        far = module._scaled(one, (rng.integers(-20, 21, size) * np.ones(n, dtype=int),
-                                   2 * rng.integers(-20, 21), rng.integers(-20, 21, rows)))
-        with np.errstate(divide="ignore", invalid="ignore"):      # the logarithm of zero
-            a = module._scaled(far, module._units(far))
-        sizes = [np.abs(v).max(initial=0) for v in (
-            a.F if factor else a.P, a.q, a.A, a.b, np.maximum(np.maximum(a.lower, -a.upper), 0))]
-        assert 1 / 8 < max(sizes) < 8
 
 
 def test_how_far_a_matrix_may_be_from_symmetric_and_from_semidefinite():
