@@ -69,6 +69,9 @@ test: $(ENVIRONMENT)  ## run everything that must hold
 # CHROMIUM=/path/to/chrome names another than the first on the path.
 PAGES := all
 browser: book  ## look at every page in a browser, if the machine has one
+	$(MAKE) look
+
+look: $(ENVIRONMENT)
 	$(say) "Pages in a browser ($(PAGES); without a browser these tests are skipped, and say how to get one)"
 	BROWSER_PAGES=$(PAGES) $(BIN)/pytest -q -rs tests/browser.py || $(fail) \
 	  "A page is not as it should be: the message above names it."
@@ -83,7 +86,7 @@ test-pages: $(ENVIRONMENT)
 	rm -rf _build
 	$(MAKE) book
 	$(BIN)/pytest -q tests/test_pages.py || $(fail) "A built page is not as it should be."
-	$(MAKE) browser PAGES=some
+	$(MAKE) look PAGES=some
 
 # In two halves, so that two processes end together.
 test-notebooks-1: NOTEBOOKS = book/[a-g]*.ipynb

@@ -90,12 +90,16 @@ class Visit:
         self.tab.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
         self.tab.on("request", self.watch)
         if options.get("java_script_enabled", True):     # else scripts fail to load
-            self.tab.on("requestfailed", lambda r: self.faults.append(f"failed: {r.url}"))
+            self.tab.on("requestfailed", self.miss)
         self.tab.goto((home + path if isinstance(path, str) else path.as_uri()) + at)
 
     def hear(self, message):
         if message.type in ("error", "warning"):
             self.faults.append(f"console: {message.text}")
+
+    def miss(self, request):
+        if request.failure != "net::ERR_ABORTED":        # only of a page that was left
+            self.faults.append(f"failed: {request.url}")
 
     def watch(self, request):
         if not request.url.startswith(("file:", "data:", "blob:", self.home)):
