@@ -1,7 +1,7 @@
 """Conditional independence: what remains when Z is known"""
 # The exported cells of book/conditional_independence.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 34b28507bc5eda0a
+# Cells: 7725f205d6b81b13
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -228,10 +228,10 @@ def _probe(w):
 
 
 def _coordinates(Z):
-    """If the points are an array of vectors: for each coordinate that
-    varies, the Gram matrix of a Gaussian kernel 0.7 deviations wide."""
+    """A Gram matrix for each coordinate that varies, if Z has several."""
     vectors = isinstance(Z, np.ndarray) and Z.dtype.kind in "biuf"
-    for v in Z.T if vectors and Z[0].size > 1 else ():
+    several = vectors and Z.ndim == 2 and len(Z.T) > 1
+    for v in Z.T.astype(float) if several else ():
         if v.min() < v.max():
             v = v / np.abs(v).max()
             v = v / (0.7 * v.std())

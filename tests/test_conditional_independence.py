@@ -541,6 +541,21 @@ def test_the_check_sees_a_wave_along_one_of_five_coordinates():
     assert undecided[0] >= 24 and np.all(undecided[1:] <= 2)
 
 
+def test_pictures_and_small_integers_go_through_the_check():
+    """sec-ci-undecided: only vectors have coordinates, whatever type of number they hold."""
+    rng = np.random.default_rng(0)
+    Z, u, v = rng.normal(size=(40, 3, 2)), *rng.normal(size=(2, 40))
+    k, flat = Gaussian(1.0), Gaussian(2.0)
+    pictures = FunctionKernel(lambda a, b: np.exp(-np.sum((a - b) ** 2) / 8))
+    one = conditional_independence_test(k, k, pictures, u, v, Z, lam=1e-2)
+    rows = conditional_independence_test(k, k, flat, u, v, Z.reshape(40, 6), lam=1e-2)
+    assert np.isclose(one.statistic, rows.statistic) and np.isclose(one.std, rows.std)
+    small = rng.choice([-128, 0, 127], size=(40, 2)).astype(np.int8)
+    same = [conditional_independence_test(k, k, Delta(), u, v, z, lam=1e-2)
+            for z in (small, small.astype(float))]
+    assert same[0] == same[1]
+
+
 def test_the_check_by_coordinates_is_that_of_the_theorem():
     """sec-ci-undecided: p-values of thm-ci-null, for any units of the coordinates; one of
     them is constant, and does not count."""
