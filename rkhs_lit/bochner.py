@@ -1,7 +1,7 @@
 """Bochner: kernels as averages of waves"""
 # The exported cells of book/bochner.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 683430b55895ef54
+# Cells: fb0bcb6d1c9dad8a
 
 # %% [1] Bochner: kernels as averages of waves
 import math
@@ -93,13 +93,13 @@ def spectral_density(kernel: Kernel, omega) -> np.ndarray:
             p = np.exp(d * math.log(kernel.sigma / math.sqrt(2 * np.pi))
                        - (kernel.sigma * length) ** 2 / 2)
         elif isinstance(kernel, (Laplace, Matern)):
-            # Γ(ν + d/2)/Γ(ν) (a/√π)^d (1 + a²‖ω‖²)^(-ν - d/2), a² = σ²/2ν
+            # Γ(ν+d/2)/Γ(ν) (a/√π)^d q^(-ν-d/2), q = 1 + a²‖ω‖², a² = σ²/2ν
             nu = getattr(kernel, "nu", 0.5)
             log_a = math.log(kernel.sigma) - math.log(2 * nu) / 2
-            log_sum = np.logaddexp(0, 2 * (log_a + np.log(length)))
+            log_q = np.logaddexp(0, 2 * (log_a + np.log(length)))
             p = np.exp(gammaln(nu + d / 2) - gammaln(nu)
                        + d * (log_a - math.log(np.pi) / 2)
-                       - (nu + d / 2) * log_sum)
+                       - (nu + d / 2) * log_q)
         elif isinstance(kernel, Sinc):
             inside = (np.abs(omega) <= np.pi / kernel.width).all(axis=1)
             p = inside * np.exp(d * math.log(kernel.width / (2 * np.pi)))

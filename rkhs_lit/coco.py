@@ -1,7 +1,7 @@
 """COCO: the two functions that covary most"""
 # The exported cells of book/coco.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 855c2c1361a8dd7a
+# Cells: 4445adcf1b0de2fb
 
 # %% [1] COCO: the two functions that covary most
 from dataclasses import dataclass
@@ -190,8 +190,8 @@ def coco(k: Kernel, l: Kernel, X, Y, *, tol: float | None = None,
     Phi, Psi = paired(k, l, X, Y, at_least=2)
     if tol is not None or max_rank is not None:
         (r, F, f), (s, G, g) = (_pivot_factor(M, tol, max_rank)
-                                for M in (Phi, Psi))
-        gamma, u, v = _leading(F, G)
+                                for M in (Phi, Psi))     # r, s: units
+        gamma, u, v = _leading(F, G)                     # 0 if hidden
         found = gamma and ConstrainedCovariance(gamma * r * s, f(u), g(v))
     else:
         found = (_from_range if Phi.n <= DENSE else _by_lanczos)(Phi, Psi)

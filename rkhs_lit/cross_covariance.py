@@ -1,7 +1,7 @@
 """Cross-covariance: one operator for all covariances"""
 # The exported cells of book/cross_covariance.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 9016b0a53b908a06
+# Cells: 6b967a893ab49d60
 
 # %% [1] Cross-covariance: one operator for all covariances
 import functools
@@ -225,7 +225,7 @@ def _same(a, b):
         return a.dtype == b.dtype != object and np.array_equal(a, b)
     return isinstance(a, (str, float, int)) and a == b
 
-
+# %% [6] Fine print
 def _thin(W):
     """Whether W = U V' without a diagonal."""
     return isinstance(W, LowRank) and W.diagonal is None
@@ -258,7 +258,7 @@ def _dot(Phi, W, Psi):
         return Phi.gram(Psi) @ W
     return Phi.dot(W, None if Phi.points is Psi.points else Psi)
 
-# %% [6] Fine print
+# %% [7] Fine print
 def _trace(A, B):
     """The sum of all entries of (K' W') ∘ (W L')."""
     V, W = A.weights, B.weights
@@ -281,7 +281,7 @@ def _visit(A, B, KU, LV, total, i, j):
              + V.U[i] @ LV[j].T)
     total += np.sum(left * right)
 
-
+# %% [8] Fine print
 def _factor(Phi, U=None):
     """A matrix F with U' K U = F F'; without U with K = F F'."""
     t = np.sqrt(Phi.diag())
@@ -303,7 +303,7 @@ def _square(Phi, b, values):
     square = squared_norm(b @ values, size, Phi.kernel_name)
     return square if square > 4 * np.finfo(float).eps * size else 0.0
 
-
+# %% [9] Fine print
 def _solved(A, M, values, lam):
     """The solution c of (M + lam) c = values, for the operator A."""
     try:
@@ -321,7 +321,7 @@ def _solved(A, M, values, lam):
         raise ValueError(f"lam must be larger: A + {lam:g} I cannot be "
                          "inverted in floating point") from None
 
-
+# %% [10] Fine print
 @_free
 def _vanish(W):
     """Whether all rows of W sum to zero, up to rounding."""
@@ -358,7 +358,7 @@ def _units(*operators):
         s = 2.0 ** (math.frexp(bound)[1] - 1)     # so no digit changes
         yield s, _operator(P, _balanced(A.weights / s), Q)
 
-
+# %% [11] Fine print
 def is_constant(Phi: Features) -> bool:
     """Whether all points are the same, so that every covariance is zero
     (:prf:ref:`thm-empirical-covariance`)."""
@@ -391,7 +391,7 @@ def _certain(value, s, U, many, name):
             error += max(W.shape) * np.finfo(float).eps * bound
     return check.certain(s * value, s * error, name, s * size)
 
-# %% [7] Norms
+# %% [12] Norms
 def operator_core(A: RKHSOperator) -> np.ndarray:
     """The matrix F'WG with FF' = Φ*Φ and GG' = Ψ*Ψ, which has the singular
     values of A = Φ W Ψ* (:prf:ref:`thm-operator-core`); for weights UV'
@@ -401,7 +401,7 @@ def operator_core(A: RKHSOperator) -> np.ndarray:
         return _factor(A.Phi, W.U).T @ _factor(A.Psi, W.V)
     return _factor(A.Phi).T @ (W @ _factor(A.Psi))
 
-# %% [8] Norms
+# %% [13] Norms
 DENSE = 1000
 
 
@@ -418,7 +418,7 @@ def hs_norm(A: RKHSOperator) -> float:
              else float(np.linalg.norm(operator_core(U))))
     return _certain(value, s, U, many, "hs_norm(A)")
 
-# %% [9] Many points
+# %% [14] Many points
 def lanczos(A: RKHSOperator, zero: float = 0.0,
             ) -> tuple[float, np.ndarray | None]:
     """The largest eigenvalue of A*A and the weights b of an eigenfunction
@@ -462,7 +462,7 @@ def op_norm(A: RKHSOperator) -> float:
         value = float(svdvals(core)[0]) if core.size else 0.0
     return _certain(value, s, U, many, "op_norm(A)")
 
-# %% [10] From a sample
+# %% [15] From a sample
 def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
                      centred: bool = True) -> RKHSOperator:
     """The empirical cross-covariance operator C from H_l to H_k of pairs
@@ -475,7 +475,7 @@ def cross_covariance(k: Kernel, l: Kernel, X, Y, *,
     return _operator(Phi, LowRank(-mean, mean, mean) if centred else mean,
                      Psi)
 
-# %% [11] Dividing by an operator
+# %% [16] Dividing by an operator
 @_free
 def regularised_solve(A: RKHSOperator, f: RKHSFunction | RKHSOperator,
                       lam: float) -> RKHSFunction | RKHSOperator:

@@ -1,7 +1,7 @@
 """Moore–Aronszajn: every kernel is a space of functions"""
 # The exported cells of book/moore_aronszajn.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 7f2fee0719410a6b
+# Cells: 388c20d8b0a8d179
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -356,7 +356,7 @@ def norm(f: RKHSFunction) -> float:
     (:prf:ref:`lem-expansion-definite`).
 
     A `PrecisionWarning` says that terms cancel and no digit is certain; a
-    square below zero by more than that raises a ValueError.
+    square below zero by more than eight digits raises a ValueError.
     """
     return check.certain(*norm_and_error(f), "norm(f)")
 
