@@ -1,7 +1,7 @@
 """Bayes' rule: change the prior, keep the sample"""
 # The exported cells of book/bayes_rule.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 6b3bf8993236bebb
+# Cells: 977aaeecbe3c521a
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -77,6 +77,7 @@ class Coordinates(check.Record):
         return f"Coordinates({self.Phi}, r={len(self._R)})"
 
     def __call__(self, T) -> np.ndarray:
+        """The vectors φ(t) of the points T, one in each row."""
         at_T = T if isinstance(T, Features) else Features(
             self.Phi.kernel, T, "T", self.Phi.kernel_name)
         return solve_triangular(self._R, at_T.gram(self._U).T, lower=True).T
@@ -84,10 +85,9 @@ class Coordinates(check.Record):
     def of(self, f: Embedding, name: str = "f") -> np.ndarray:
         """The vector p with f(X) = G p, for f with the same kernel."""
         k = self.Phi.kernel
-        if isinstance(f, GaussianEmbedding) and f.kernel == k:
-            values = f(self._U.points)
-        else:
-            values = values_at(as_function(f, name, k), self._U, name)
+        exact = isinstance(f, GaussianEmbedding) and f.kernel == k
+        values = (f(self._U.points) if exact else
+                  values_at(as_function(f, name, k), self._U, name))
         return solve_triangular(self._R, values, lower=True)
 
 # %% [4] Coordinates in the place of features
