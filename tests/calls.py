@@ -152,6 +152,12 @@ GOOD = {
     "Features.joined": dict(other=PSI),
     "Features.sample": dict(f=f),
     "RKHSFunction": dict(kernel=k, points=X, weights=y),
+    "RKHSFunction:pairs": dict(
+        kernel=rkhs_lit.TensorProduct(k, rkhs_lit.Delta()), points=Pairs(X, X), weights=y
+    ),
+    "RKHSFunction:texts": dict(
+        kernel=rkhs_lit.FeatureKernel(words), points=["a cat", "a dog"], weights=[1.0, 2.0]
+    ),
     "RKHSFunction.__call__": dict(T=T),
     "as_function": dict(f=f),
     "inner": dict(f=f, g=f),
@@ -272,7 +278,9 @@ GOOD = {
     "sample_maps": dict(kernel=k, X=X, Y=T),
     "witness": dict(kernel=k, X=X, Y=T),
     # two_samples
+    "PermutationTest": dict(statistic=2.0, pvalue=0.5, null_distribution=y),
     "mmd_test": dict(kernel=k, X=X, Y=T, n_permutations=9, rng=0),
+    "mmd_test:unbiased": dict(kernel=k, X=X, Y=T, n_permutations=9, rng=0, unbiased=True),
     "permutation_pvalue": dict(statistic=2.0, null_distribution=y),
     "split_statistics": dict(K=K - K.mean(0) - K.mean(1)[:, None] + K.mean(),
                              S=np.eye(8)[:, :3]),
@@ -371,7 +379,6 @@ MADE_BY = {
     "GammaTest": "hsic_gamma_test",
     "GramSolution": "gram_solve",
     "NystromFeatures": "nystrom_features",
-    "PermutationTest": "mmd_test",
     "PrincipalComponents": "kernel_pca",
     "QPSolution": "solve_qp",
     "RidgePath": "ridge_path",
@@ -406,6 +413,15 @@ for _name in KERNELS:
     _points = POINTS.get(_name, X)
     GOOD[f"{_name}.__call__"] = dict(X=_points, Y=_points[:2])
     GOOD[f"{_name}.diag"] = dict(X=_points)
+
+
+for _loss in ("hinge", "squared_hinge", "logistic"):   # on labels
+    GOOD |= {
+        f"Loss:{_loss}": dict(name=_loss),
+        f"Loss:{_loss}.__call__": dict(y=LABELS, z=w),
+        f"duality_gap:{_loss}": dict(f=f, y=LABELS, loss=_loss, lam=0.1),
+        f"regularised_risk:{_loss}": dict(f=f, X=X, y=LABELS, loss=_loss, lam=0.1),
+    }
 
 
 def public():
