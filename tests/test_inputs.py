@@ -89,6 +89,11 @@ def gives(value):
     return function
 
 
+def gives_masked(points, *more):
+    """Masked numbers, one for a point."""
+    return np.ma.masked_all(len(points) if hasattr(points, "__len__") else ())
+
+
 def only(values, labels):
     return {label: values[label] for label in labels.split()}
 
@@ -242,6 +247,7 @@ BAD = {
         **CALLABLE,
         **always(gives_none=gives(None), gives_text=gives("abc"), gives_nan=gives(np.nan)),
         **always(gives_complex=gives(1j), gives_more=lambda *points: np.ones((3, 2))),
+        **always(gives_masked=gives_masked),
     },
     "grid": {
         **ODD,
@@ -263,6 +269,7 @@ BAD = {
         **always(outside=[[0, 1, 2, 3], [4, 5, 6, 99]], none_left=[[], [*range(8)]]),
         **always(before=[[-1, 0], [*range(1, 8)]], nested=[[0, [1]], [*range(2, 8)]]),
         **always(deep=[[[0]], [*range(1, 8)]]),
+        **always(masked_fold=[masked(np.arange(4)), np.arange(4, 8)]),
         **always(twice=[[0, 1, 2, 3], [3, 4, 5, 6, 7]]),
     },
     "rows": {
@@ -282,19 +289,33 @@ MAY = set(
     "places.short places.one places.large things.short things.one point.two "
     "vector.short vector.large columns.short columns.one columns.more columns.large "
     "labels.one_class classes.short classes.one gram.minor gram.large masses.short "
-    "masses.large positive.tiny positive.large nonnegative.large rng.none rng.huge "
+    "masses.large nonnegative.large rng.none rng.huge "
     "kernel.large rkhs.large".split()
 )
 # Of two arguments that do not fit together a message may name the other.
 MISFITS = "short one more point wide narrow minor two tall one_class".split()
-MISFITS += "other_space elsewhere normal_elsewhere".split()
-# Where numbers overflow, a message may name what has become too large, and where
-# a Gram matrix shows that a function is no kernel, "kernel".
-SIZE = re.compile("finite|too large|overflow|inf$|as far as floats can tell")
+MISFITS += ["other_space", "elsewhere", "normal_elsewhere", *FAKES]
+# What it may say in place of the name, where only a computation shows what is wrong.
+INSTEAD = {
+    "large": "finite|too large|overflow|inf$|as far as floats can tell",
+    "elsewhere": "points in dimension",
+    "normal_elsewhere": "points in dimension",
+    **dict.fromkeys(FAKES, "kernel must be positive definite"),
+}
 # What the message must say besides: in general, or for one argument.
 SAYS = {
     "masked": "masked",
     "masked_inside": "masked",
+    "gives_masked": "masked",
+    "leave_fold_out.folds masked_fold": "masked",
+    "as_points.X sparse": r"X\.toarray\(\)",
+    "as_points.X texts": "real numbers",
+    "as_points.X complex": "real numbers",
+    "as_points.X huge": "finite",
+    "as_points.X cube": r"\(n, d\) array",
+    "real_array.values sparse": r"values\.toarray\(\)",
+    "real_array.values list_inside": "rows of one length",
+    "real_array.values texts": "real numbers",
     "svm.y from_zero": r"np\.where\(y == one_of_them, 1, -1\)",
     "nu_svm.y from_zero": r"np\.where\(y == one_of_them, 1, -1\)",
     "ridge.lam zero": "interpolate",
@@ -393,6 +414,7 @@ ALLOWED = {
     "svm.C inf": "the hard margin",
     "conjugate.values inf": "never",
     "conjugate.values long": "never",
+    "decompose.f elsewhere": "no matter where its points are",
     "normalised.kernel negative": "it refuses points with k(x, x) <= 0",
     "normalised.kernel distance": "it refuses points with k(x, x) <= 0",
     "hsic_low_rank.tol one": "nothing is kept, and the bound says so",
@@ -474,13 +496,21 @@ MANY = [
         "one above narrow",
         "is_positive_definite.tol permutation_pvalue.tol",
     ),
-    (
-        "the message names the points of the operator or of the embedding",
-        "elsewhere",
-        "RKHSOperator.__call__.g regularised_solve.f ConditionalEmbedding.transport.f",
-    ),
     ("distances, norms and prices may be infinite", "large",
      "squared_distances.X squared_distances.Y spectral_norm.a"),
+    ("any size is a unit", "tiny large",
+     "positive.value fourier_coefficients.period Loss.parameter"),
+    ("a small number is no harm where nothing is solved", "tiny",
+     "regularised_risk.lam regularised_risk:hinge.lam regularised_risk:squared_hinge.lam "
+     "regularised_risk:logistic.lam KernelBayesFilter.eps KernelBayesFilter:jumps.eps "
+     "KernelBayesFilter.retune.eps"),
+    ("beside so large a number nothing else counts", "large",
+     "degrees_of_freedom.lam leave_fold_out.lam leave_one_out.lam ridge.lam ridge:offset.lam "
+     "ridge_factor.lam ridge_spectrum.lam smoother_matrix.lam gp_posterior.noise "
+     "log_marginal_likelihood.noise svm.C regularised_solve.lam conditional_covariance.lam "
+     "KernelPosterior.eps kernel_bayes_rule.eps posterior_weights.eps KernelBayesFilter.eps "
+     "KernelBayesFilter:jumps.eps KernelBayesFilter.retune.eps Taylor.radius "
+     "Taylor:series.radius"),
     ("the points are numbers", "narrow", "waves.T conjugate.slopes"),
     (
         "only pairs will do, whatever else it is",
@@ -506,10 +536,6 @@ KNOWN = [
      "regularised_risk:logistic.f"),
     # the message names something else
     ("large", "eigensystem.weights hsic_unmix.X"),
-    ("elsewhere", "inner.f inner.g Features.sample.f decompose.f"),
-    ("normal_elsewhere",
-     "kernel_bayes_rule.prior kernel_chain_rule.prior kernel_sum_rule.prior "
-     "validate_bayes_rule.prior"),
     ("negative", "conditional_covariance.kz"),
     # a Gram matrix with zeros on its diagonal is taken for zero
     ("distance",
@@ -623,11 +649,10 @@ def wrong(name, argument, label, value, may):
     except Warning as warning:
         return f"warns: {warning!r}"
     except (ValueError, TypeError) as error:
-        text, fake = str(error), label in FAKES
-        words = arguments(name) if fake or label in MISFITS else [argument]
-        heavy = label == "large" and SIZE.search(text)
-        wide = heavy or fake and "kernel must be positive definite" in text
-        if not wide and not any(named(word, text) for word in words):
+        text = str(error)
+        words = arguments(name) if label in MISFITS else [argument]
+        shown = re.search(INSTEAD.get(label, "(?!)"), text)
+        if not shown and not any(named(word, text) for word in words):
             return f"the error does not name it: {error!r}"
         for key in (label, f"{name}.{argument} {label}"):
             if not re.search(SAYS.get(key, ""), text):
@@ -683,7 +708,7 @@ def test_known_wrongs_and_exceptions_are_of_arguments_that_exist():
 # fewer, and so are all arguments that have as many rows.
 LEAST = {
     2: "coco coco_test embedding_error is_characteristic median_heuristic mmd2_unbiased "
-    "balanced_labels mmd_test:unbiased KernelBayesFilter validate_bayes_rule eigensystem nu_svm",
+    "balanced_labels mmd_test:unbiased KernelBayesFilter validate_bayes_rule eigensystem nu_svm hsic_gaussian",
     3: "hsic_unmix kernel_pca lag_vectors split_statistics",
     4: "hsic hsic_gamma_test hsic_low_rank hsic_null_moments hsic_unbiased select_features "
     "conditional_independence_test validate_filter cross_validate svm_cross_validate",
