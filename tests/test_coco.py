@@ -680,15 +680,6 @@ def test_a_feature_that_hardly_varies_is_kept():
     assert np.isclose(coco(k, Linear(), s, s, tol=1e-6).value, 1e-9, rtol=1e-6)
 
 
-@pytest.mark.parametrize("function", [coco, coco_test])
-def test_one_pair_has_no_covariance(function):
-    """def-coco: of a sample of two or more pairs."""
-    for options in ({}, {"tol": 1e-6}):
-        with pytest.raises(ValueError, match="^X must"):
-            function(Gaussian(1.0), Linear(), [1.0], [2.0], **options)
-        function(Gaussian(1.0), Linear(), [1.0, 2.0], [2.0, 3.0], **options)
-
-
 def test_a_column_that_is_constant_up_to_rounding_is_none():
     """thm-coco-low-rank: nothing covaries with a constant, in units of all sizes."""
     x = np.linspace(-1, 1, 15)
@@ -788,9 +779,14 @@ def test_stored_gram_matrices_and_tiles_give_the_same_witnesses(points, monkeypa
 
 def test_lanczos_refuses_kernels_that_are_not_positive_definite(
         monkeypatch):
-    """prop-lanczos: a squared norm is not negative."""
-    monkeypatch.setattr(module, "DENSE", 1)
+    """prop-lanczos: a squared norm is not negative; that of a triangle,
+    which is a kernel where a parabola is none, never is."""
     x = np.linspace(-1, 1, 12)
+    triangle = FunctionKernel(lambda s, t: max(0.0, 1 - abs(s - t)))
+    wanted = coco(triangle, Gaussian(1.0), x, x).value
+    monkeypatch.setattr(module, "DENSE", 1)
+    found = coco(triangle, Gaussian(1.0), x, x).value
+    assert np.isclose(found, wanted, rtol=1e-6)
     # Minus a Gaussian plus a constant: only differences are negative.
     dent = FunctionKernel(lambda s, t: 2 - np.exp(-(s - t) ** 2))
     wrong = FunctionKernel(lambda s, t: 1.0 if s == t else -2.0)
@@ -819,7 +815,8 @@ G1, three = Gaussian(1.0), np.array([0.0, 1.0, 2.0])
 def test_functions_that_are_not_positive_definite_are_refused(function,
                                                               bad):
     """thm-coco-pairs: eigenvalues of Gram matrices are not negative, and
-    those of `hidden` are negative before it is centred only."""
+    those of `hidden` are negative before it is centred only; one that is
+    no less than 0 is no harm."""
     with pytest.raises(ValueError, match="^k must be positive"):
         function(bad, G1, three, three)
     with pytest.raises(ValueError, match="^l must be positive"):
@@ -828,6 +825,11 @@ def test_functions_that_are_not_positive_definite_are_refused(function,
         for kernels in ((bad, G1), (G1, bad)):
             with pytest.raises(ValueError, match="must be positive"):
                 function(*kernels, three, three, tol=0.0)
+    edge = FunctionKernel(lambda s, t: 1.0 if s == t else -0.5)
+    assert np.linalg.eigvalsh(edge(three))[0] < 1e-12
+    found = function(edge, G1, three, three)
+    value = getattr(found, "value", getattr(found, "statistic", None))
+    assert value > 0.1
 
 
 def test_defaults_and_maps_that_were_made_before():
