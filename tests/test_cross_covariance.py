@@ -1111,18 +1111,21 @@ def test_norms_refuse_what_is_no_operator(monkeypatch):
 
 def test_overflow_is_refused_and_never_silent():
     """thm-operator-calculus in floats: weights of 1e307 in every rule are a ValueError and no
-    infinity, and weights of 1e150 give what the rule says."""
+    infinity, and those of 1e150 and of 1e10 give what the rule says."""
     k = Gaussian(1.0)
     zeros = np.zeros(30)
     big, less = (RKHSOperator(k, zeros, k, zeros, np.full((30, 30), c)) for c in (1e307, 1e150))
     one = RKHSFunction(k, [0.0], [1.0])
     for attempt in (lambda A: A(one), lambda A: A @ A,
                     lambda A: 10 * A + 10 * A,
-                    lambda A: A.values([0.0], [0.0]),
-                    lambda A: regularised_solve(A, one, 1.0)):
+                    lambda A: A.values([0.0], [0.0])):
         with pytest.raises(ValueError, match="^(weights|A gave)"):
             attempt(big)
         attempt(less)
+    with pytest.raises(ValueError, match="^(weights|A gave)"):
+        regularised_solve(big, one, 1.0)
+    level = 1e-140 * less              # A 1 = 900 c 1 on constants, here with c = 1e10
+    assert np.isclose(regularised_solve(level, one, 9e12)([0.0])[0], 1 / 1.8e13)
     assert np.isclose((10 * less + 10 * less).values([0.0], [0.0])[0, 0], 900 * 2e151)
 
 

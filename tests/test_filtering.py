@@ -1067,7 +1067,7 @@ def test_records_can_be_copied_and_pickled():
     ("n lam", dict(lam=1e-100), dict(lam=1e-13)), ("n lam", dict(lam=1e308), dict(lam=1e300)),
     ("estimate", dict(estimate="preimage", k=Laplace(1.0)), dict(estimate="preimage")),
     ("states", dict(k=Delta(), states=list("abcabcabcabc"), estimate="mean"),
-     dict(k=Delta(), states=list("abcabcabcabc"), estimate="mode"))])
+     dict(k=Delta(), states=list("abcabcabcabc"), estimate="state"))])
 def test_recordings_without_a_filter_are_refused(match, wrong, right):
     """thm-filter-recursion: kernels, a visible λ, and estimates that the states have: letters
     have no mean, and pre-images are those of a Gaussian kernel."""
