@@ -241,6 +241,7 @@ GOOD = {
     "modes": dict(Phi=PHI, W=np.stack([w, w]), start=X[:2]),
     "denoise": dict(pca=PCA, T=T),
     "kernel_pca": dict(kernel=k, X=X, n_components=2),
+    "kernel_pca:rank": dict(kernel=k, X=X, n_components=2, max_rank=4),
     "preimage": dict(f=RKHSFunction(k, X, w), start=X[0]),
     # duality
     "conjugate": dict(points=[-1.0, 0.0, 2.0], values=[1.0, 0.0, 4.0], slopes=[0.0, 1.0]),
@@ -300,9 +301,11 @@ GOOD = {
     "tensor": dict(f=f, g=g),
     # coco
     "coco": PAIR,
+    "coco:tol": dict(**PAIR, tol=1e-6),
     "coco_test": dict(**PAIR, n_permutations=9, rng=0),
     # hsic
     "hsic": PAIR,
+    "hsic:biased": dict(**PAIR, unbiased=False),
     "hsic_biased": dict(K=K, L=L),
     "gamma_pvalue": dict(statistic=2.0, mean=1.0, variance=0.5),
     "hsic_gamma_test": PAIR,

@@ -746,8 +746,6 @@ def test_a_prior_far_away_leaves_nothing():
         kernel_bayes_rule(g, g, X, Y, RKHSFunction(g, [0.0], [0.0]), 1e-2, 5e-324, method="clipped")(0.2)
 
 
-
-
 def beside(c):
     """1 on the diagonal of a Gram matrix and c beside it."""
     return FunctionKernel(lambda x, y: 1.0 if x == y else c)

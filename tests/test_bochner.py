@@ -532,7 +532,7 @@ def test_isolated_frequencies_are_not_enough():
         assert verdict and not verdict.strict
 
 
-# -- bad input ------------------------------------------------------------
+# -- corners --------------------------------------------------------------
 
 
 def test_matern_of_other_kinds_of_numbers():

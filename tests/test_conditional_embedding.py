@@ -13,7 +13,6 @@ from rkhs_lit import (
     ConditionalEmbedding,
     Delta,
     Features,
-    FunctionKernel,
     Gaussian,
     GaussianEmbedding,
     Laplace,
@@ -23,7 +22,6 @@ from rkhs_lit import (
     Polynomial,
     RKHSFunction,
     RKHSOperator,
-    Sigmoid,
     TensorProduct,
     conditional_embedding,
     cross_covariance,
@@ -615,9 +613,6 @@ def test_record_is_frozen_keeps_copies_and_can_be_pickled():
 # -- what is refused ---------------------------------------------------------
 
 K = Gaussian(1.0)
-FAKE = FunctionKernel(lambda s, t: max(0.0, 1 - (s - t) ** 2))
-NEGATIVE = FunctionKernel(lambda s, t: -1.0)
-GRID = np.linspace(0, 5, 40)
 
 
 def test_a_penalty_that_no_one_can_see_or_that_overflows_is_refused():

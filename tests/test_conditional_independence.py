@@ -23,7 +23,6 @@ from rkhs_lit import (
     PrecisionWarning,
     RKHSFunction,
     RKHSOperator,
-    Sigmoid,
     TensorProduct,
     centre,
     conditional_covariance,
@@ -753,7 +752,7 @@ def test_points_of_other_kinds_and_repeated_points():
     assert np.isclose(hs_norm(S) ** 2, value, atol=1e-12)
 
 
-# -- bad input --------------------------------------------------------------
+# -- corners ----------------------------------------------------------------
 
 
 def test_indefinite_matrices_and_lost_lam_are_refused():

@@ -3,7 +3,6 @@
 import copy
 import pickle
 import warnings
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -37,8 +36,6 @@ from rkhs_lit import (
 )
 
 NARROW = [np.uint8, np.int8, np.int16, np.int32, np.float16, np.float32, np.longdouble]
-OF_NUMBERS = [number, nonnegative, positive, width, whole]
-NO_NUMBERS = [None, "1", 1j, [1.0], np.array([1.0]), Decimal(1), np.nan, np.inf, object()]
 
 
 @pytest.mark.parametrize("kind", NARROW)
@@ -127,14 +124,6 @@ def test_a_seed_repeats_and_a_generator_moves_on():
     for bad in ("seed", -1, 1.5):
         with pytest.raises(ValueError, match="^rng must be a seed"):
             generator(bad)
-
-
-class Sparse:
-    def toarray(self):
-        raise AssertionError("nobody asked")
-
-
-MASKED = np.ma.array([[1.0], [2.0]], mask=[[False], [True]])
 
 
 def test_an_array_of_floats_is_taken_as_it_is_and_a_view_with_gaps_is_copied():
@@ -384,73 +373,6 @@ def test_operators_refuse_numbers_that_no_float_can_hold_in_words(name):
         assert np.isfinite(PARAMETERS[name][1](1 if name == "power" else good)).all()
 
 
-def masked(values):
-    array = np.ma.array(np.array(values, dtype=float))
-    array[(0,) * array.ndim] = np.ma.masked
-    return array
-
-
-P, q, ones = np.eye(3), np.ones(3), np.ones(12)
-embedding = r.conditional_embedding(k, k, X, Y, 1.0)
-posterior = r.kernel_bayes_rule(k, k, X, Y, prior, 1.0, 1.0)
-trained = r.KernelBayesFilter(k, k, X, Y, 1.0, 1.0)
-ARRAYS = {
-    "svm y": (lambda a: r.svm(k, X, a, 1.0), labels),
-    "nu_svm y": (lambda a: r.nu_svm(k, X, a, 0.5), labels),
-    "svm X": (lambda a: r.svm(k, a, labels, 1.0), X),
-    "riesz gram": (lambda a: r.riesz_representer(a, q), P),
-    "riesz values": (lambda a: r.riesz_representer(P, a), q),
-    "solve_qp P": (lambda a: r.solve_qp(a, q), P),
-    "solve_qp q": (lambda a: r.solve_qp(P, a), q),
-    "solve_qp A": (lambda a: r.solve_qp(P, q, a, [1.0]), np.ones((1, 3))),
-    "solve_qp b": (lambda a: r.solve_qp(P, q, np.ones((1, 3)), a), np.ones(1)),
-    "solve_qp lower": (lambda a: r.solve_qp(P, q, lower=a), q),
-    "solve_qp upper": (lambda a: r.solve_qp(P, q, upper=a), q),
-    "eigensystem weights": (lambda a: r.eigensystem(k, X, a), ones),
-    "integral_operator": (lambda a: r.integral_operator(k, X, a, np.ravel), ones),
-    "integrand": (lambda a: r.integral_operator(k, X, ones, lambda x: a), ones),
-    "spectral_inner a": (lambda a: r.spectral_inner(a, q, q), q),
-    "spectral_inner b": (lambda a: r.spectral_inner(q, a, q), q),
-    "spectral_inner prices": (lambda a: r.spectral_inner(q, q, a), q),
-    "spectral_norm": (lambda a: r.spectral_norm(a, q), q),
-    "FourierKernel": (r.FourierKernel, q),
-    "Taylor": (r.Taylor, q),
-    "Conjugated": (lambda a: r.Conjugated(k, lambda x: a)(X), ones),
-    "kernel_from_basis": (lambda a: r.kernel_from_basis(lambda x: a, [[1.0]])(X), X),
-    "leave_fold_out": (
-        lambda a: r.leave_fold_out(k, X, y, 1.0, [a, np.arange(6, 12)]),
-        np.arange(6),
-    ),
-    "LowRank": (lambda a: low_rank() @ a, q),
-    "conditional embedding called": (embedding, X[0]),
-    "conditional expectation": (lambda a: embedding.expectation(np.ravel, a), X),
-    "posterior called": (posterior, X[0]),
-    "filter": (trained.filter, Y),
-    "step": (trained.step, Y[0]),
-    "Delta": (r.Delta(), X),
-}
-
-
-TOLERANCES = {
-    "pivoted_cholesky": lambda t: r.pivoted_cholesky(k, X, tol=t),
-    "coco": lambda t: r.coco(k, k, X, Y, tol=t),
-    "coco_test": lambda t: r.coco_test(k, k, X, Y, n_permutations=9, rng=0, tol=t),
-    "kernel_sum_rule": lambda t: r.kernel_sum_rule(k, k, X, Y, prior, 1.0, tol=t),
-    "kernel_chain_rule": lambda t: r.kernel_chain_rule(k, k, X, Y, prior, 1.0, tol=t),
-    "kernel_bayes_rule": lambda t: r.kernel_bayes_rule(k, k, X, Y, prior, 1.0, 1.0, tol=t),
-    "KernelPosterior": lambda t: r.KernelPosterior(k, k, X, Y, y, 1.0, tol=t),
-    "validate_bayes_rule": lambda t: r.validate_bayes_rule(
-        k, k, X, Y, prior, [1.0], [1.0], folds=2, rng=0, tol=t
-    ),
-    "KernelBayesFilter": lambda t: r.KernelBayesFilter(k, k, X, Y, 1.0, 1.0, tol=t),
-    "riesz_representer": lambda t: r.riesz_representer(P, q, tol=t),
-    "minimize_risk": lambda t: r.minimize_risk(k, X, y, "squared", 1.0, tol=t),
-    "preimage": lambda t: r.preimage(prior, 0.0, tol=t),
-    "denoise": lambda t: r.denoise(r.kernel_pca(k, X, 2), X, tol=t),
-    "hsic_unmix": lambda t: r.hsic_unmix(k, np.hstack([X, Y]), np.eye(2), tol=t),
-}
-
-
 class Table(Frame):
     """A data frame of numbers, in the columns' own order."""
 
@@ -552,8 +474,6 @@ def test_the_bound_on_rounded_eigenvalues_is_attained():
     s = (-1.0) ** np.arange(6)
     rounded = np.outer(s, s) - 0.01
     assert np.isclose(np.linalg.eigvalsh(rounded)[0], -0.01 * 6)
-
-
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from scipy.stats import chi2_contingency
 from rkhs_lit import (Conjugated, Delta, FeatureKernel, FunctionKernel,
                       Features, Gaussian, Laplace, Linear, LowRank, Mapped,
                       Pairs, Polynomial, PrecisionWarning, RKHSFunction,
-                      RKHSOperator, Sigmoid, TensorProduct, centre,
+                      RKHSOperator, TensorProduct, centre,
                       cross_covariance, hs_inner, hs_norm, inner,
                       is_constant, lanczos, mean_embedding, norm, op_norm,
                       operator_core, polynomial_features,
@@ -1014,7 +1014,8 @@ def test_ridge_regression_is_a_quotient_of_covariances():
     assert len(h.points) == 30                # the same points, once
 
 
-# --- bad input
+# --- corners
+
 
 def test_diagonal_weights_need_as_many_x_as_y():
     """RKHSOperator: a vector of weights is a diagonal."""

@@ -25,7 +25,6 @@ from rkhs_lit import (
     Pairs,
     RKHSFunction,
     RKHSOperator,
-    Sigmoid,
     TensorProduct,
     cross_covariance,
     embedding_distance,

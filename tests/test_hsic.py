@@ -28,7 +28,6 @@ from rkhs_lit import (
     PermutationTest,
     Polynomial,
     PrecisionWarning,
-    Sigmoid,
     TensorProduct,
     centre,
     cross_covariance,
@@ -810,7 +809,6 @@ def test_distance_covariance_is_four_times_hsic():
 # -- bad input --------------------------------------------------------------
 
 G4 = np.eye(4)
-X4 = np.arange(4.0)
 K1 = Gaussian(1.0)
 
 
@@ -832,13 +830,6 @@ def test_hsic_of_kernels_is_not_negative():
     with pytest.raises(ValueError, match="^HSIC of K and L is not finite"):
         hsic_biased(1e200 * G4, 1e200 * G4)
     assert np.isclose(hsic_biased(1e150 * G4, 1e150 * G4), 1e300 * hsic_biased(G4, G4))
-
-
-CALLS = {
-    "hsic": lambda k, l, X, Y: hsic(k, l, X, Y),
-    "hsic_biased": lambda k, l, X, Y: hsic(k, l, X, Y, unbiased=False),
-    "hsic_test": lambda k, l, X, Y: hsic_test(k, l, X, Y, n_permutations=3, rng=0),
-    "hsic_gamma_test": hsic_gamma_test}
 
 
 def test_records_cannot_be_changed():

@@ -445,7 +445,8 @@ MANY = [
     (
         "centred, its Gram matrix is positive definite",
         "hostile distance",
-        "conditional_covariance.kz hsic.k hsic.l hsic_gamma_test.k hsic_gamma_test.l "
+        "conditional_covariance.kz hsic.k hsic.l hsic:biased.k hsic:biased.l "
+        "hsic_gamma_test.k hsic_gamma_test.l "
         "kernel_pca.kernel mmd2_biased.kernel mmd2_unbiased.kernel mmd_test.kernel "
         "mmd_test:unbiased.kernel "
         "select_features.k select_features.l",
@@ -486,7 +487,7 @@ MANY = [
         "everything is kept that is not zero",
         "zero",
         "is_positive_definite.tol pivoted_cholesky.tol permutation_pvalue.tol coco.tol "
-        "coco_test.tol hsic_unmix.tol Coordinates.tol KernelPosterior.tol "
+        "coco:tol.tol coco_test.tol hsic_unmix.tol Coordinates.tol KernelPosterior.tol "
         "kernel_bayes_rule.tol kernel_chain_rule.tol kernel_sum_rule.tol "
         "validate_bayes_rule.tol KernelBayesFilter.tol KernelBayesFilter:jumps.tol "
         "validate_filter.tol",
@@ -539,7 +540,7 @@ KNOWN = [
     ("negative", "conditional_covariance.kz"),
     # a Gram matrix with zeros on its diagonal is taken for zero
     ("distance",
-     "hsic_test.k hsic_test.l embedding_leave_one_out.l hsic_low_rank.k hsic_low_rank.l "
+     "coco:tol.k coco:tol.l hsic_test.k hsic_test.l embedding_leave_one_out.l hsic_low_rank.k hsic_low_rank.l "
      "KernelBayesFilter.k KernelBayesFilter.l KernelBayesFilter:jumps.k "
      "KernelBayesFilter:jumps.l KernelPosterior.k kernel_bayes_rule.k "
      "validate_bayes_rule.k pivoted_cholesky.kernel"),
@@ -707,7 +708,7 @@ def test_known_wrongs_and_exceptions_are_of_arguments_that_exist():
 # How many points an estimate needs, where one is too few. A good call is cut to
 # fewer, and so are all arguments that have as many rows.
 LEAST = {
-    2: "coco coco_test embedding_error is_characteristic median_heuristic mmd2_unbiased "
+    2: "coco coco:tol coco_test embedding_error is_characteristic median_heuristic mmd2_unbiased "
     "balanced_labels mmd_test:unbiased KernelBayesFilter validate_bayes_rule eigensystem nu_svm hsic_gaussian",
     3: "hsic_unmix kernel_pca lag_vectors split_statistics",
     4: "hsic hsic_gamma_test hsic_low_rank hsic_null_moments hsic_unbiased select_features "

@@ -29,14 +29,11 @@ from rkhs_lit import (
     Laplace,
     Linear,
     Mapped,
-    Pairs,
     Polynomial,
-    Product,
     RKHSFunction,
     Scaled,
     Sigmoid,
     Sinc,
-    Sum,
     Taylor,
     TensorProduct,
     as_points,
@@ -46,10 +43,8 @@ from rkhs_lit import (
     gram_dot,
     is_positive_definite,
     lag_vectors,
-    normalised,
     polynomial_features,
     squared_distances,
-    substrings,
     words,
     whole,
 )
@@ -709,7 +704,8 @@ def test_radial_sinc_in_three_four_and_five_dimensions():
     assert not is_positive_definite(K)
 
 
-# -- bad input ------------------------------------------------------------
+# -- corners --------------------------------------------------------------
+
 
 @pytest.mark.parametrize("wrong, right, name", [
     (lambda: BSpline(1.0, degree=2), lambda: BSpline(1.0, degree=3)([0.0]), "degree"),
@@ -732,22 +728,6 @@ def test_where_a_kernel_ends(wrong, right, name):
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         wrong()
     assert np.isfinite(right()).all() and right()[0, 0] > 0
-
-
-class Labelled:
-    """A column with labels, as a data frame has: indexing goes by label."""
-
-    def __init__(self, values, labels):
-        self.table = dict(zip(labels, values))
-
-    def __len__(self):
-        return len(self.table)
-
-    def __getitem__(self, label):
-        return self.table[label]
-
-    def __array__(self, dtype=None, copy=None):
-        return np.array(list(self.table.values()), dtype=dtype)
 
 
 def test_masked_entries_are_refused():

@@ -28,7 +28,6 @@ from rkhs_lit import (
     Pairs,
     Polynomial,
     RKHSFunction,
-    Sigmoid,
     Sinc,
     TensorProduct,
     inner,

@@ -27,7 +27,6 @@ from rkhs_lit import (
     Pairs,
     Polynomial,
     RKHSFunction,
-    Sigmoid,
     Sinc,
     TensorProduct,
     embedding_distance,
@@ -51,8 +50,6 @@ from sklearn.neighbors import KernelDensity
 KERNELS = [Gaussian(0.9), Laplace(1.2), Matern(1.5, 0.7), Polynomial(3), Linear(), Sinc(1.1),
            2.0 * Gaussian(0.4) + Linear()]
 # Not positive definite: too similar, negative, too dissimilar, and definite for differences only.
-FAKES = [lambda x, y: 1.0 if x == y else 2.0, lambda x, y: -1.0,
-         lambda x, y: 1.0 if x == y else -2.0, lambda x, y: -abs(x - y)]
 names = lambda k: repr(k)[:45]  # noqa: E731
 
 

@@ -718,11 +718,14 @@ def test_bounds_out_of_reach_count_as_infinite():
 
 
 def test_answers_that_overflow_are_refused():
-    """Nothing returns infinity in place of a solution."""
+    """lem-qp-certificate in floats: x = -q/P and the objective -q²/2P are floats, or an error
+    says that they are none."""
     with pytest.raises(ValueError, match="overflow"):
         solve_qp([[1e-300]], [1e300])
     with pytest.raises(ValueError, match="overflow"):
         solve_qp([[1e-200]], [1e100])                 # x = -1e300, objective -5e399
+    found = solve_qp([[1e-100]], [1e100])
+    assert np.isclose(found.x[0], -1e200) and np.isclose(found.objective, -5e299)
 
 
 def test_the_record_is_fixed_and_the_input_untouched():
