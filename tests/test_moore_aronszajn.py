@@ -979,6 +979,7 @@ def test_synthesis_and_sampling_are_adjoint():
         assert np.allclose(Phi.sample(g), g(X))
         assert np.isclose(inner(Phi @ a, g), a @ Phi.sample(g))
         assert np.allclose(Phi.dot(np.column_stack([a, a])).T, k(X) @ a)
+        assert np.allclose(Phi.dot(np.column_stack([w, w]), Psi).T, k(X, Y) @ w)
         assert np.allclose(Phi.gram(Psi, slice(1, 3), slice(0, 4)), k(X[1:3], Y[:4]))
 
 
