@@ -457,7 +457,7 @@ def test_norm_is_homogeneous_where_its_square_is_not_representable(size):
 
 
 def test_a_negative_square_is_refused_at_every_size():
-    """lem-norm-form: α'Kα >= 0 for a kernel, here 2 (1 - c) α² for 1 on the diagonal of K and c
+    """lem-expansion-inner: α'Kα >= 0 for a kernel, here 2 (1 - c) α² for 1 on the diagonal of K and c
     beside it."""
     for size in (1.0, 1e100, 1e200):
         bad, good = (RKHSFunction(FunctionKernel(lambda x, y, c=c: 1.0 if x == y else c), [0, 1],

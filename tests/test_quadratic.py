@@ -718,7 +718,7 @@ def test_bounds_out_of_reach_count_as_infinite():
 
 
 def test_answers_that_overflow_are_refused():
-    """lem-qp-certificate in floats: x = -q/P and the objective -q²/2P are floats, or an error
+    """prop-qp-dual in floats: x = -q/P and the objective -q²/2P are floats, or an error
     says that they are none."""
     with pytest.raises(ValueError, match="overflow"):
         solve_qp([[1e-300]], [1e300])
