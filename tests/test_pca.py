@@ -696,7 +696,7 @@ def test_the_step_cannot_fall(seed, length):
     value, moved, climbed = f(np.array([z, z + delta, z + s2 * g / D]))
     assert moved >= value + g @ delta - D * delta @ delta / (2 * s2) - 1e-12
     assert climbed >= value + s2 * g @ g / (2 * D) - 1e-12
-    assert value <= D
+    assert value <= D * (1 + 8 * np.finfo(float).eps)      # sums in two orders
 
 
 def test_the_constant_of_the_safe_step_is_the_best_possible():
