@@ -152,6 +152,12 @@ GOOD = {
     "Features.joined": dict(other=PSI),
     "Features.sample": dict(f=f),
     "RKHSFunction": dict(kernel=k, points=X, weights=y),
+    "RKHSFunction:pairs": dict(
+        kernel=rkhs_lit.TensorProduct(k, rkhs_lit.Delta()), points=Pairs(X, X), weights=y
+    ),
+    "RKHSFunction:texts": dict(
+        kernel=rkhs_lit.FeatureKernel(words), points=["a cat", "a dog"], weights=[1.0, 2.0]
+    ),
     "RKHSFunction.__call__": dict(T=T),
     "as_function": dict(f=f),
     "inner": dict(f=f, g=f),
@@ -235,6 +241,7 @@ GOOD = {
     "modes": dict(Phi=PHI, W=np.stack([w, w]), start=X[:2]),
     "denoise": dict(pca=PCA, T=T),
     "kernel_pca": dict(kernel=k, X=X, n_components=2),
+    "kernel_pca:rank": dict(kernel=k, X=X, n_components=2, max_rank=4),
     "preimage": dict(f=RKHSFunction(k, X, w), start=X[0]),
     # duality
     "conjugate": dict(points=[-1.0, 0.0, 2.0], values=[1.0, 0.0, 4.0], slopes=[0.0, 1.0]),
@@ -272,7 +279,9 @@ GOOD = {
     "sample_maps": dict(kernel=k, X=X, Y=T),
     "witness": dict(kernel=k, X=X, Y=T),
     # two_samples
+    "PermutationTest": dict(statistic=2.0, pvalue=0.5, null_distribution=y),
     "mmd_test": dict(kernel=k, X=X, Y=T, n_permutations=9, rng=0),
+    "mmd_test:unbiased": dict(kernel=k, X=X, Y=T, n_permutations=9, rng=0, unbiased=True),
     "permutation_pvalue": dict(statistic=2.0, null_distribution=y),
     "split_statistics": dict(K=K - K.mean(0) - K.mean(1)[:, None] + K.mean(),
                              S=np.eye(8)[:, :3]),
@@ -292,9 +301,11 @@ GOOD = {
     "tensor": dict(f=f, g=g),
     # coco
     "coco": PAIR,
+    "coco:tol": dict(**PAIR, tol=1e-6),
     "coco_test": dict(**PAIR, n_permutations=9, rng=0),
     # hsic
     "hsic": PAIR,
+    "hsic:biased": dict(**PAIR, unbiased=False),
     "hsic_biased": dict(K=K, L=L),
     "gamma_pvalue": dict(statistic=2.0, mean=1.0, variance=0.5),
     "hsic_gamma_test": PAIR,
@@ -371,7 +382,6 @@ MADE_BY = {
     "GammaTest": "hsic_gamma_test",
     "GramSolution": "gram_solve",
     "NystromFeatures": "nystrom_features",
-    "PermutationTest": "mmd_test",
     "PrincipalComponents": "kernel_pca",
     "QPSolution": "solve_qp",
     "RidgePath": "ridge_path",
@@ -406,6 +416,15 @@ for _name in KERNELS:
     _points = POINTS.get(_name, X)
     GOOD[f"{_name}.__call__"] = dict(X=_points, Y=_points[:2])
     GOOD[f"{_name}.diag"] = dict(X=_points)
+
+
+for _loss in ("hinge", "squared_hinge", "logistic"):   # on labels
+    GOOD |= {
+        f"Loss:{_loss}": dict(name=_loss),
+        f"Loss:{_loss}.__call__": dict(y=LABELS, z=w),
+        f"duality_gap:{_loss}": dict(f=f, y=LABELS, loss=_loss, lam=0.1),
+        f"regularised_risk:{_loss}": dict(f=f, X=X, y=LABELS, loss=_loss, lam=0.1),
+    }
 
 
 def public():

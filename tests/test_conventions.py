@@ -3,7 +3,6 @@
 import copy
 import pickle
 import warnings
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -37,8 +36,6 @@ from rkhs_lit import (
 )
 
 NARROW = [np.uint8, np.int8, np.int16, np.int32, np.float16, np.float32, np.longdouble]
-OF_NUMBERS = [number, nonnegative, positive, width, whole]
-NO_NUMBERS = [None, "1", 1j, [1.0], np.array([1.0]), Decimal(1), np.nan, np.inf, object()]
 
 
 @pytest.mark.parametrize("kind", NARROW)
@@ -60,14 +57,6 @@ def test_a_whole_number_of_any_type_becomes_an_int(kind):
 def test_fractions_are_rounded_to_the_nearest_float(q):
     """def-numbers."""
     assert number(q, "q") == float(q)
-
-
-@pytest.mark.parametrize("read", [*OF_NUMBERS, tolerance])
-def test_what_is_no_number_is_refused_by_name(read):
-    """def-numbers; 10**400 is no float, 10**5000 cannot even be printed."""
-    for bad in (*NO_NUMBERS, 10**400, -(10**400), 10**5000):
-        with pytest.raises(ValueError, match=r"^lam must be .{1,140}$"):
-            read(bad, "lam")
 
 
 def test_the_limits_of_each_kind_of_number():
@@ -137,48 +126,6 @@ def test_a_seed_repeats_and_a_generator_moves_on():
             generator(bad)
 
 
-class Sparse:
-    def toarray(self):
-        raise AssertionError("nobody asked")
-
-
-MASKED = np.ma.array([[1.0], [2.0]], mask=[[False], [True]])
-
-
-@pytest.mark.parametrize("read", [real_array, as_points])
-@pytest.mark.parametrize(
-    "bad, words",
-    [
-        (MASKED, "masked"),
-        ([MASKED[0], MASKED[1]], "masked"),
-        ((MASKED,), "masked"),
-        (Sparse(), r"X\.toarray\(\)"),
-        ([[1.0], [2.0, 3.0]], "rows of one length"),
-        (["1", "2"], "real numbers"),
-        ([1j], "real numbers"),
-        (np.array([1j]), "real numbers"),
-        (np.array([None]), "real numbers"),
-        ([None], "real numbers"),
-        ([10**400], "finite"),
-        ([np.longdouble("1e400")], "finite"),
-        ([np.nan], "finite"),
-        ([[0.0, 1.0], [2.0, np.inf]], r"row 1|entry \[1, 1\]"),
-        ([], "empty|at least one"),
-    ],
-)
-def test_arrays_that_cannot_be_used_are_refused_by_name(read, bad, words):
-    """def-points: in particular what would be misread in silence."""
-    with pytest.raises(ValueError, match=rf"^X must .*({words})"):
-        read(bad, "X")
-
-
-@pytest.mark.parametrize("shape", [(2, 2, 2), (0, 3)])
-def test_points_have_two_axes_and_are_some(shape):
-    """def-points: a cube and no row at all are no list of points."""
-    with pytest.raises(ValueError, match=r"^X must hold at least one point, in an \(n, d\) array"):
-        as_points(np.ones(shape))
-
-
 def test_an_array_of_floats_is_taken_as_it_is_and_a_view_with_gaps_is_copied():
     """def-points: X itself where it is one, in either order of its entries."""
     X = np.arange(12.0).reshape(3, 4)
@@ -190,11 +137,12 @@ def test_an_array_of_floats_is_taken_as_it_is_and_a_view_with_gaps_is_copied():
 
 
 def test_the_first_bad_row_and_the_first_column_of_text_are_named():
-    """def-points."""
+    """def-points: of a table, the columns of numbers are points."""
     with pytest.raises(ValueError, match="^X must be finite, but row 1 is not"):
         as_points([[0.0], [np.nan], [1.0], [np.inf]])
     with pytest.raises(ValueError, match="column 'town' does not"):
         as_points(Frame(age=[1.0, 2.0], town=["Bonn", "Ulm"], name=["Ada", "Ben"]))
+    assert as_points(Frame(age=[1.0, 2.0], size=[3, 4])).tolist() == [[1.0, 3.0], [2.0, 4.0]]
 
 
 def test_numbers_lists_and_tables_are_arrays_and_cubes_are_not():
@@ -230,12 +178,6 @@ class Frame:
         return self.values
 
 
-def test_a_column_of_text_is_named():
-    """def-points."""
-    with pytest.raises(ValueError, match="column 'town' does not"):
-        as_points(Frame(age=[1.0, 2.0], town=["Bonn", "Ulm"]))
-
-
 def test_one_point_and_points_to_come_are_told_apart():
     """def-points: the error says what to write."""
     for read in (as_points, as_sequence):
@@ -269,15 +211,6 @@ def test_points_of_another_dimension_are_refused():
     pairs, wide = (r.Pairs(X, r.Pairs(X[:, 0], Z)) for Z in (X, X.repeat(2, 1)))
     with pytest.raises(ValueError, match="^points must .* 6 like those, got 3$"):
         same_dimension(pairs, wide, "points", "those")
-
-
-@pytest.mark.parametrize(
-    "bad", ["text", b"bytes", {"a": 1}, 3.0, np.array(3.0), [], [MASKED], iter([1])]
-)
-def test_what_is_no_sequence_of_points_is_refused(bad):
-    """def-points."""
-    with pytest.raises(ValueError, match="^Y must "):
-        as_sequence(bad, "Y")
 
 
 def test_sequences_are_taken_as_they_are():
@@ -428,98 +361,16 @@ def test_a_parameter_of_any_type_gives_the_result_of_the_float(name):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("name", PARAMETERS)
-def test_numbers_that_no_float_can_hold_are_refused_in_words(name):
-    """def-numbers: no bare OverflowError, UFuncTypeError or ZeroDivisionError."""
+@pytest.mark.parametrize("name", ["power", "multiple", "c * f", "f / c", "c * A", "A / c", "c * W",
+                                  "W / c"])
+def test_operators_refuse_numbers_that_no_float_can_hold_in_words(name):
+    """def-numbers: no bare OverflowError, UFuncTypeError or ZeroDivisionError; the numbers between
+    the smallest and the largest float are numbers."""
     for bad in (10**400, -(10**400), 10**5000, Fraction(10**400), np.nan):
         with pytest.raises(ValueError, match="must"):
             PARAMETERS[name][1](bad)
-
-
-def masked(values):
-    array = np.ma.array(np.array(values, dtype=float))
-    array[(0,) * array.ndim] = np.ma.masked
-    return array
-
-
-P, q, ones = np.eye(3), np.ones(3), np.ones(12)
-embedding = r.conditional_embedding(k, k, X, Y, 1.0)
-posterior = r.kernel_bayes_rule(k, k, X, Y, prior, 1.0, 1.0)
-trained = r.KernelBayesFilter(k, k, X, Y, 1.0, 1.0)
-ARRAYS = {
-    "svm y": (lambda a: r.svm(k, X, a, 1.0), labels),
-    "nu_svm y": (lambda a: r.nu_svm(k, X, a, 0.5), labels),
-    "svm X": (lambda a: r.svm(k, a, labels, 1.0), X),
-    "riesz gram": (lambda a: r.riesz_representer(a, q), P),
-    "riesz values": (lambda a: r.riesz_representer(P, a), q),
-    "solve_qp P": (lambda a: r.solve_qp(a, q), P),
-    "solve_qp q": (lambda a: r.solve_qp(P, a), q),
-    "solve_qp A": (lambda a: r.solve_qp(P, q, a, [1.0]), np.ones((1, 3))),
-    "solve_qp b": (lambda a: r.solve_qp(P, q, np.ones((1, 3)), a), np.ones(1)),
-    "solve_qp lower": (lambda a: r.solve_qp(P, q, lower=a), q),
-    "solve_qp upper": (lambda a: r.solve_qp(P, q, upper=a), q),
-    "eigensystem weights": (lambda a: r.eigensystem(k, X, a), ones),
-    "integral_operator": (lambda a: r.integral_operator(k, X, a, np.ravel), ones),
-    "integrand": (lambda a: r.integral_operator(k, X, ones, lambda x: a), ones),
-    "spectral_inner a": (lambda a: r.spectral_inner(a, q, q), q),
-    "spectral_inner b": (lambda a: r.spectral_inner(q, a, q), q),
-    "spectral_inner prices": (lambda a: r.spectral_inner(q, q, a), q),
-    "spectral_norm": (lambda a: r.spectral_norm(a, q), q),
-    "FourierKernel": (r.FourierKernel, q),
-    "Taylor": (r.Taylor, q),
-    "Conjugated": (lambda a: r.Conjugated(k, lambda x: a)(X), ones),
-    "kernel_from_basis": (lambda a: r.kernel_from_basis(lambda x: a, [[1.0]])(X), X),
-    "leave_fold_out": (
-        lambda a: r.leave_fold_out(k, X, y, 1.0, [a, np.arange(6, 12)]),
-        np.arange(6),
-    ),
-    "LowRank": (lambda a: low_rank() @ a, q),
-    "conditional embedding called": (embedding, X[0]),
-    "conditional expectation": (lambda a: embedding.expectation(np.ravel, a), X),
-    "posterior called": (posterior, X[0]),
-    "filter": (trained.filter, Y),
-    "step": (trained.step, Y[0]),
-    "Delta": (r.Delta(), X),
-}
-
-
-@pytest.mark.parametrize("name", ARRAYS)
-@pytest.mark.parametrize("form", [lambda a: a, list], ids=["array", "list"])
-def test_masked_entries_are_data_nowhere(name, form):
-    """def-points: as an array, and as a list with a masked entry."""
-    call, values = ARRAYS[name]
-    call(values)
-    with pytest.raises(ValueError, match="masked"):
-        call(form(masked(values)))
-
-
-TOLERANCES = {
-    "pivoted_cholesky": lambda t: r.pivoted_cholesky(k, X, tol=t),
-    "coco": lambda t: r.coco(k, k, X, Y, tol=t),
-    "coco_test": lambda t: r.coco_test(k, k, X, Y, n_permutations=9, rng=0, tol=t),
-    "kernel_sum_rule": lambda t: r.kernel_sum_rule(k, k, X, Y, prior, 1.0, tol=t),
-    "kernel_chain_rule": lambda t: r.kernel_chain_rule(k, k, X, Y, prior, 1.0, tol=t),
-    "kernel_bayes_rule": lambda t: r.kernel_bayes_rule(k, k, X, Y, prior, 1.0, 1.0, tol=t),
-    "KernelPosterior": lambda t: r.KernelPosterior(k, k, X, Y, y, 1.0, tol=t),
-    "validate_bayes_rule": lambda t: r.validate_bayes_rule(
-        k, k, X, Y, prior, [1.0], [1.0], folds=2, rng=0, tol=t
-    ),
-    "KernelBayesFilter": lambda t: r.KernelBayesFilter(k, k, X, Y, 1.0, 1.0, tol=t),
-    "riesz_representer": lambda t: r.riesz_representer(P, q, tol=t),
-    "minimize_risk": lambda t: r.minimize_risk(k, X, y, "squared", 1.0, tol=t),
-    "preimage": lambda t: r.preimage(prior, 0.0, tol=t),
-    "denoise": lambda t: r.denoise(r.kernel_pca(k, X, 2), X, tol=t),
-    "hsic_unmix": lambda t: r.hsic_unmix(k, np.hstack([X, Y]), np.eye(2), tol=t),
-}
-
-
-@pytest.mark.parametrize("name", TOLERANCES)
-def test_a_tolerance_of_one_or_more_is_refused(name):
-    """def-numbers: what is smaller than the largest would be dropped."""
-    TOLERANCES[name](1e-3)
-    for bad in (1, 1.5, np.float32(2), np.inf, -0.1, np.nan):
-        with pytest.raises(ValueError, match="tol must be .*between 0 and 1"):
-            TOLERANCES[name](bad)
+    for good in (Fraction(10**400, 10**400 + 1), 10**400 // 10**399):
+        assert np.isfinite(PARAMETERS[name][1](1 if name == "power" else good)).all()
 
 
 class Table(Frame):
@@ -625,8 +476,6 @@ def test_the_bound_on_rounded_eigenvalues_is_attained():
     assert np.isclose(np.linalg.eigvalsh(rounded)[0], -0.01 * 6)
 
 
-
-
 @pytest.mark.parametrize(
     "value, error, doubt",
     [(1.0, 0.5, False), (1.0, 1.0, True), (-1.0, 2.0, True), (0.0, 1e-9, True),
@@ -663,8 +512,12 @@ def test_sums_and_multiples_are_enough_for_a_vector():
     A = r.tensor(f, g)
     assert isinstance(f, r.Vectors) and isinstance(A, r.Vectors)
     T = [0.0, 0.5]
-    assert np.array_equal((f - g)(T), f(T) - g(T)) and np.array_equal((-f)(T), -f(T))
-    assert np.array_equal(sum([f, g])(T), f(T) + g(T))
+    assert np.array_equal((-f)(T), -f(T))
+    # One sum of two products against two products: where a processor multiplies and adds
+    # in one step it rounds once less, each time by half of eps times a number below 5.
+    rounding = 2 * 5 * np.finfo(float).eps
+    assert np.allclose((f - g)(T), f(T) - g(T), rtol=0, atol=rounding)
+    assert np.allclose(sum([f, g])(T), f(T) + g(T), rtol=0, atol=rounding)
     assert np.array_equal((np.float64(2) * f)(T), 2 * f(T))
     assert r.hs_norm(sum([A, A]) - np.float64(2) * A) == 0
     for wrong in (lambda: f - A, lambda: 1 + f, lambda: -1 + f, lambda: A - 1, lambda: f - 1):

@@ -183,7 +183,6 @@ def test_kkt_points_of_a_problem_that_is_not_convex_need_not_be_minima():
         solve_qp([[-2.0]], [0.0], lower=-1, upper=2)
 
 
-
 # -- Fenchel duality --------------------------------------------------------
 
 ON_LABELS = ("hinge", "squared_hinge", "logistic")

@@ -227,12 +227,18 @@ def test_interpolation_of_strings():
 
 
 def test_functions_that_are_no_kernels_are_refused():
-    """thm-interpolant needs a positive definite kernel: here K has the eigenvalue -1."""
-    broken = FunctionKernel(lambda x, y: 1.0 if x == y else 2.0)
-    for call in (lambda: interpolate(broken, [0, 1], [1.0, -1.0]),
-                 lambda: project(RKHSFunction(broken, [0], [1.0]), [0, 1])):
-        with pytest.raises(ValueError, match="kernel must be positive definite"):
-            call()
+    """thm-interpolant needs a positive definite kernel: 1 on the diagonal of K and c beside it
+    have the eigenvalues 1 - c and 1 + c, and c = 1 leaves no answer to two values."""
+    for c in (2.0, -2.0, 1.1):
+        broken = FunctionKernel(lambda x, y, c=c: 1.0 if x == y else c)
+        for call in (lambda: interpolate(broken, [0, 1], [1.0, -1.0]),
+                     lambda: project(RKHSFunction(broken, [0], [1.0]), [0, 1])):
+            with pytest.raises(ValueError, match="kernel must be positive definite"):
+                call()
+    for c in (0.9, -0.9):
+        kernel = FunctionKernel(lambda x, y, c=c: 1.0 if x == y else c)
+        assert np.allclose(interpolate(kernel, [0, 1], [1.0, -1.0])([0, 1]), [1, -1])
+        assert np.allclose(project(RKHSFunction(kernel, [0], [1.0]), [0, 1])([0, 1]), [1, c])
 
 
 @pytest.mark.filterwarnings("ignore::rkhs_lit.conventions.PrecisionWarning")
@@ -296,13 +302,15 @@ def test_power_function_is_the_standard_deviation_of_a_gaussian_process():
 
 
 def test_power_function_notices_a_kernel_that_is_not_positive_definite():
-    """thm-power-function: P² = 1 - 2·2 = -3 is no square of a distance."""
+    """thm-power-function: P² = 1 - 2·2 = -3 is no square of a distance, 1 - 0.6² is one."""
     bad = FunctionKernel(lambda x, y: 1.0 if x == y else 2.0)
     with pytest.raises(ValueError, match="kernel must be positive definite.*point 1.*-3"):
         power_function(bad, [0], [0, 1])
     negative = FunctionKernel(lambda x, y: 1.0 if x == y == 0 else -1.0 * (x == y))
     with pytest.raises(ValueError, match="kernel must be positive definite"):
         power_function(negative, [0], [1])
+    good = FunctionKernel(lambda x, y: 1.0 if x == y else 0.6)
+    assert np.allclose(power_function(good, [0], [0, 1]), [0, 0.8])
 
 
 def test_power_function_does_not_blame_a_good_kernel_for_rounding():
@@ -514,11 +522,6 @@ def test_spaces_that_share_nothing_add_their_squared_norms():
     f1, f2 = decompose(f)
     assert np.allclose(f1([7.0]), 2) and np.allclose(f2([7.0]), 7)
     assert np.isclose(norm(f) ** 2, 2**2 + 1**2)
-
-
-def test_decompose_wants_a_sum():
-    with pytest.raises(ValueError, match="sum"):
-        decompose(RKHSFunction(Linear(), [1.0], [1.0]))
 
 
 def test_membership_is_positive_definiteness():

@@ -26,7 +26,6 @@ from rkhs_lit import (
     Polynomial,
     PrecisionWarning,
     RKHSFunction,
-    Sigmoid,
     TensorProduct,
     centre,
     embedding_distance,
@@ -326,8 +325,8 @@ def test_estimates_scale_with_the_kernel_and_with_linear_data(scale):
     """prop-mmd-two-features: MMD² of c k is c MMD², and of c X is c² MMD²."""
     X, Y = samples()
     for f in (mmd2_biased, mmd2_unbiased):
-        assert np.isclose(f(scale * Gaussian(1.0), X, Y), scale * f(Gaussian(1.0), X, Y))
-        assert np.isclose(f(Linear(), scale * X, scale * Y), scale**2 * f(Linear(), X, Y))
+        assert np.isclose(f(scale * Gaussian(1.0), X, Y), scale * f(Gaussian(1.0), X, Y), atol=0)
+        assert np.isclose(f(Linear(), scale * X, scale * Y), scale**2 * f(Linear(), X, Y), atol=0)
 
 
 # -- the metric -----------------------------------------------------------
@@ -416,7 +415,7 @@ def test_median_by_counting_agrees_with_sorting(n, kind):
          + rng.permutation(n)[:, None] * 1e-3,
          "tiny": rng.normal(size=(n, 1)) * 1e-160}[kind]
     assert np.isclose(median_heuristic(X), np.median(pdist(X * 1.0)) if kind != "tiny"
-                      else np.median(pdist(X * 1e160)) * 1e-160, rtol=1e-14)
+                      else np.median(pdist(X * 1e160)) * 1e-160, rtol=1e-14, atol=0)
 
 
 def test_median_by_counting_averages_the_two_middle_distances():
@@ -448,7 +447,7 @@ def test_median_heuristic_streams():
 def test_median_heuristic_follows_the_unit(scale):
     """def-median-heuristic: no square overflows or vanishes."""
     X = samples()[0]
-    assert np.isclose(median_heuristic(scale * X), scale * median_heuristic(X), rtol=1e-13)
+    assert np.isclose(median_heuristic(scale * X), scale * median_heuristic(X), rtol=1e-13, atol=0)
     assert np.isclose(median_heuristic(X + 1e6), median_heuristic(X), rtol=1e-8)
 
 
@@ -470,25 +469,6 @@ def test_a_subsample_takes_no_point_twice():
 # -- bad input ------------------------------------------------------------
 
 GOOD = [0.0, 1.0, 3.0]
-
-
-@pytest.mark.parametrize("function", [
-    mmd2_biased, mmd2_unbiased, witness,
-], ids=["biased", "unbiased", "witness"])
-@pytest.mark.parametrize("kernel, X, Y, match", [
-    (Sigmoid(1.0, 0.0), GOOD, GOOD, "kernel"),
-    (Gaussian(1.0), GOOD, ["a", "b"], "^Y"),
-    (Gaussian(1.0), np.zeros((3, 2)), np.zeros((4, 3)), "^Y"),
-    (Linear(), [[1.0, 2.0], [3.0]], GOOD, "^X"),
-    (Delta(), GOOD, "abc", "^Y"),
-    (FeatureKernel(substrings(2)), ["ab", "ba"], [1, 2], "text"),
-    (FeatureKernel(substrings(2)), [1, 2], ["ab", "ba"], "text"),
-    (Linear(), [1e200, 2e200], [1e200, 0.0], "kernel"),
-])
-def test_samples_of_two_kinds_and_functions_that_are_no_kernels(function, kernel, X, Y, match):
-    """prop-mmd-feature-means: one kernel, on one set, for both samples."""
-    with pytest.raises(ValueError, match=match):
-        function(kernel, X, Y)
 
 
 @in_doubt
@@ -518,12 +498,6 @@ def test_the_unbiased_estimate_needs_two_points_of_each(X, Y, name):
     assert mmd2_biased(Gaussian(1.0), X, Y) > 0
 
 
-def test_functions_that_are_no_kernels_are_refused_when_it_shows():
-    fake = FunctionKernel(lambda s, t: -s * t)
-    with pytest.raises(ValueError, match="kernel must be positive definite"):
-        mmd2_biased(fake, [0.0, 1.0], [2.0, 5.0])
-
-
 @pytest.mark.parametrize("defect, refused", [(0.9e-8, False), (1.1e-8, True)])
 def test_kernels_that_are_positive_definite_to_eight_digits_have_a_distance(defect, refused):
     """prop-rounded-gram: 1 + d (1 - st) has MMD² = -4 d for the points 1 and -1; four entries
@@ -535,20 +509,23 @@ def test_kernels_that_are_positive_definite_to_eight_digits_have_a_distance(defe
     else:
         with pytest.warns(PrecisionWarning):          # is it zero, or a little more?
             assert mmd2_biased(kernel, [1.0], [-1.0]) == 0
-    assert np.isclose(mmd2_unbiased(kernel, [1.0, 1.0], [-1.0, -1.0]), -4 * defect)
+    assert np.isclose(mmd2_unbiased(kernel, [1.0, 1.0], [-1.0, -1.0]), -4 * defect, atol=0)
 
 
-@pytest.mark.parametrize("X, match", [
-    ([1.0, 1.0, 1.0], "^X must have a positive median"),
-    ([0.0, 0.0, 0.0, 0.0, 1.0], "^X must have a positive median"),
-    (np.zeros(1500), "^X must have a positive median"),
-    ([1.7e308, -1.7e308], "^X must have a positive median.*too large"),
-    ([0.0, 1e-200, 2e-200, 3e-200, 1e10], "^X must have a positive median.*coincide beside"),
+@pytest.mark.parametrize("X, match, good, width", [
+    ([1.0, 1.0, 1.0], "^X must have a positive median", [1.0, 1.0, 2.0], 1.0),
+    ([0.0, 0.0, 0.0, 0.0, 1.0], "^X must have a positive median", [0.0, 0.0, 0.0, 1.0, 1.0], 1.0),
+    (np.zeros(1500), "^X must have a positive median", np.repeat([0.0, 2.0], 750), 2.0),
+    ([1.7e308, -1.7e308], "^X must have a positive median.*too large", [8e307, -8e307], 1.6e308),
+    ([0.0, 1e-200, 2e-200, 3e-200, 1e10], "^X must have a positive median.*coincide beside",
+     [0.0, 1e-200, 2e-200, 3e-200], 1.5e-200),
 ])
-def test_a_median_that_is_no_width_is_refused(X, match):
-    """def-median-heuristic: half of the pairs coincide, or are too far apart."""
+def test_a_median_that_is_no_width_is_refused(X, match, good, width):
+    """def-median-heuristic: half of the pairs coincide, or are too far apart; one pair fewer
+    makes a width."""
     with pytest.raises(ValueError, match=match):
         median_heuristic(X)
+    assert np.isclose(median_heuristic(good), width, rtol=1e-14, atol=0)
 
 
 AFFINE = [Linear(), 2.5 * Linear(), Linear() + Gaussian(1.0), Mapped(Linear(), lambda X: 3 * X)]

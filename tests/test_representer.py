@@ -22,7 +22,6 @@ from rkhs_lit import (
     Polynomial,
     RKHSFunction,
     Shifted,
-    Sigmoid,
     decompose,
     duality_gap,
     inner,
@@ -535,7 +534,7 @@ def test_a_small_gap_does_not_drown_in_rounding(scale):
     K, lam = Laplace(1.0)(X), 0.5
     alpha = np.linalg.solve(K + lam * np.eye(14), y + scale)
     gap = duality_gap(RKHSFunction(Laplace(1.0), X, alpha), y, "squared", lam)
-    assert np.isclose(gap, 14 * scale**2, rtol=1e-6)
+    assert np.isclose(gap, 14 * scale**2, rtol=1e-6, atol=0)
 
 
 # -- The central path -----------------------------------------------------
@@ -946,12 +945,17 @@ def test_large_data_have_small_units():
 
 
 def test_what_cannot_be_certified_is_refused():
-    """alg-certified-minimiser: an error that names tol and what was reached, not an answer."""
+    """alg-certified-minimiser: an error that names tol and what was reached, not an answer;
+    with a larger λ the gap is below tol times the risk."""
     x = np.linspace(0, 5, 30)
     with pytest.raises(ValueError, match="tol = 1e-08 cannot be reached.*lam = 1e-14"):
         minimize_risk(Gaussian(1.0), x, np.cos(3 * x), "absolute", 1e-14)
+    f = minimize_risk(Gaussian(1.0), x, np.cos(3 * x), "absolute", 1e-3)
+    risk = regularised_risk(f, x, np.cos(3 * x), "absolute", 1e-3)
+    assert duality_gap(f, np.cos(3 * x), "absolute", 1e-3) <= 2e-8 * risk
     with pytest.raises(ValueError, match="^kernel / lam gave a value that is not finite"):
         minimize_risk(1e200 * Linear(), x, x, "squared", 1e-150)
+    assert minimize_risk(1e100 * Linear(), x, x, "squared", 1e100).weights.any()
 
 
 @pytest.mark.parametrize("offset", [False, True])
@@ -998,54 +1002,53 @@ def test_integer_and_list_input():
 # -- What is refused ------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, parameter, match", [
-    ("cubic", None, "^name"), ("squared", 1.0, "^parameter must be None"),
-    ("huber", 0.0, "^parameter"), ("quantile", 1.0, "^parameter.*between 0 and 1"),
-])
-def test_a_loss_has_a_convex_phi(name, parameter, match):
-    """def-losses: δ > 0, 0 < τ < 1, and no parameter for the others."""
-    with pytest.raises(ValueError, match=match):
-        Loss(name, parameter)
+@pytest.mark.parametrize("name, wrong, right", [
+    ("huber", 0.0, 1e-9), ("quantile", 1.0, 0.999), ("quantile", 0.0, 0.001)])
+def test_a_loss_has_a_convex_phi(name, wrong, right):
+    """def-losses: δ > 0, 0 < τ < 1, and no parameter for the others; convex on a grid."""
+    with pytest.raises(ValueError, match="^parameter"):
+        Loss(name, wrong)
+    with pytest.raises(ValueError, match="^parameter must be None"):
+        Loss("squared", right)
+    values = Loss(name, right)(np.zeros(41), np.linspace(-2, 2, 41))
+    assert (np.diff(values, 2) >= -1e-12).all() and (values >= 0).all() and values.any()
 
 
-@pytest.mark.parametrize("kernel", [
-    Sigmoid(1.0, 0.0), FunctionKernel(lambda s, t: 1.0 if s == t else 2.0),
-    FunctionKernel(lambda s, t: -1.0 if s == t else 0.0),
-    FunctionKernel(lambda s, t: -1e-12 * (s == t)),
-    FunctionKernel(lambda s, t: s * t * (s == t == 0) + (s != t)),
+@pytest.mark.parametrize("wrong, right", [
+    (lambda s, t: 1.0 if s == t else 2.0, lambda s, t: 1.0 if s == t else 0.9),
+    (lambda s, t: -1.0 if s == t else 0.0, lambda s, t: 1.0 if s == t else 0.0),
+    (lambda s, t: -1e-12 * (s == t), lambda s, t: 1e-12 * (s == t)),
+    (lambda s, t: s * t * (s == t == 0) + (s != t), lambda s, t: 1.0 + (s == t)),
 ])
-def test_a_function_that_is_no_kernel_is_refused(kernel):
-    """thm-representer needs a norm: the risk of an indefinite form may be unbounded below."""
+def test_a_function_that_is_no_kernel_is_refused(wrong, right):
+    """thm-representer needs a norm: the risk of an indefinite form may be unbounded below, and
+    with a norm it is at most that of 0."""
+    x, y = [0.0, 1.0], [1.0, -1.0]
     with pytest.raises(ValueError, match="^kernel must be positive definite"):
-        minimize_risk(kernel, [0.0, 1.0], [1.0, -1.0], "squared", 1.0)
-
-
-@pytest.mark.parametrize("loss", ON_LABELS)
-@pytest.mark.parametrize("y", [[0.0, 1.0], [1.0, 2.0], [0.5, -0.5]])
-def test_classification_wants_labels(loss, y):
-    """def-losses: the last three losses are for y = -1 and +1."""
-    f = RKHSFunction(Gaussian(1.0), [0.0, 1.0], [1.0, 1.0])
-    for attempt in (lambda: minimize_risk(f.kernel, [0.0, 1.0], y, loss, 1.0),
-                    lambda: duality_gap(f, y, loss, 1.0), lambda: Loss(loss)(y, [0.0, 0.0]),
-                    lambda: regularised_risk(f, [0.0, 1.0], y, loss, 1.0)):
-        with pytest.raises(ValueError, match=r"^y must be -1 or \+1"):
-            attempt()
+        minimize_risk(FunctionKernel(wrong), x, y, "squared", 1.0)
+    f = minimize_risk(FunctionKernel(right), x, y, "squared", 1.0)
+    assert regularised_risk(f, x, y, "squared", 1.0) <= regularised_risk(0 * f, x, y, "squared", 1.0)
 
 
 def test_weights_beyond_all_floats_are_refused():
-    """def-losses: the weights are of the size of y / λ, for a loss that grows like a square."""
+    """def-losses: the weights are of the size of y / λ, for a loss that grows like a square; a
+    number that is a float."""
     f = RKHSFunction(Gaussian(1.0), [0.0], [1e160])
     for y, lam in ((1e200, 1e-150), (1e-200, 1e150)):
         for attempt in (lambda: duality_gap(f, [y], "squared", lam),
                         lambda: minimize_risk(Gaussian(1.0), [0.0], [y], "squared", lam)):
             with pytest.raises(ValueError, match="^y / lam must be"):
                 attempt()
+    for y, lam in ((1e100, 1e-3), (1e-100, 1e50)):
+        found = minimize_risk(Gaussian(1.0), [0.0], [y], "squared", lam)
+        assert np.isclose(found.weights[0], y / (1 + lam), rtol=1e-9, atol=0)
 
 
 def test_numbers_that_overflow_are_reported():
     """thm-risk-gap: a gap or a risk that is no float is an error, not infinity."""
-    f = RKHSFunction(Gaussian(1.0), [0.0, 1.0], [1e200, 1.0])
-    for attempt in (lambda: duality_gap(f, [1.0, 1.0], "squared", 1.0),
-                    lambda: regularised_risk(f, [0.0], [1.0], "squared", 1.0)):
+    f, g = (RKHSFunction(Gaussian(1.0), [0.0, 1.0], [c, 1.0]) for c in (1e200, 1e100))
+    for attempt, size in ((lambda f: duality_gap(f, [1.0, 1.0], "squared", 1.0), 1e200),
+                          (lambda f: regularised_risk(f, [0.0], [1.0], "squared", 1.0), 2e200)):
         with pytest.raises(ValueError, match="overflow"):
-            attempt()
+            attempt(f)
+        assert size / 2 < attempt(g) < 10 * size
