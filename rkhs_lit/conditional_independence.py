@@ -1,17 +1,15 @@
 """Conditional independence: what remains when Z is known"""
 # The exported cells of book/conditional_independence.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 7725f205d6b81b13
+# Cells: fba832aad80e8ad0
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigvalsh, svd
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg import blas, cho_factor, cho_solve, eigvalsh, lapack, svd
 
 import rkhs_lit.conventions as check
 from rkhs_lit.cross_covariance import (RKHSOperator, cross_covariance,
@@ -127,29 +125,32 @@ def _trace(A, B, bound):
 def _null(M, fit, *grams):
     """For the sum of B * M, for each B = S L S: estimates of its mean
     and variance under the hypothesis (:prf:ref:`thm-ci-null`)."""
-    SM = fit.R(M)
-    diagonal = np.sum(SM * fit.S, axis=1)           # of S M S
-    if diagonal.sum() <= 1e-12 * np.sum(fit.S**2):  # M is constant
+    n, SM = len(M), fit.times(M)
+    diagonal = np.einsum("ij,ij->i", SM, fit.S)     # of S M S
+    if diagonal.sum() <= 1e-12 * fit.sizes.sum():   # M is constant
         return [(0.0, 0.0)] * len(grams)
-    h = cho_solve(fit.squares, diagonal)
-    hat = fit.R((SM - fit.S * h).T)                 # S (M - diag h) S
-    np.fill_diagonal(hat, 0.0)
-    D = np.sqrt(np.sum(fit.S**2, axis=0))
-    hat /= np.outer(D, D)
-    return [(h @ B.diagonal(), 2 * np.sum((hat * B) ** 2)) for B in grams]
+    h, d = cho_solve(fit.squares, diagonal), 1 / fit.sizes
+    SM -= fit.S * h                                 # S (M - diag h)
+    variances = np.zeros(len(grams))
+    for j in range(0, n, step := -(-n // 8)):       # half of the matrix
+        I, rows = slice(j, j + step), slice(j, n)
+        hat = fit.times(SM[I].T, rows)              # S (M - diag h) S
+        np.fill_diagonal(hat, 0.0)
+        V = np.array([hat * B[rows, I] for B in grams]) ** 2
+        variances += (4 * d[rows] @ V - 2 * d[I] @ V[:, :step]) @ d[I]
+    return [*zip((h @ B.diagonal() for B in grams), variances)]
 
 # %% [5] Fine print
-def _centred_factor(Phi):
-    """c, a centred factor of the Gram matrix of k / c, and the trace of
-    that matrix before centring, all with moved features."""
+def _factor(Phi):
+    """c, the Gram matrix K of k / c, all with moved features, and a lower
+    triangle L with LL' = K in this order of the points."""
     c, Phi = moved(Phi)[0].unit()
     K = Phi.gram()
-    L, pivots, rank, _ = dpstrf(K.T, lower=1)
-    F = np.tril(L[:, :max(rank, 1)])[np.argsort(pivots)]
-    squared_norm(K.diagonal() - np.sum(F * F, axis=1), 1.0, Phi.kernel_name)
-    for _ in range(2):              # the second round removes rounding
-        F = F - F.mean(axis=0)
-    return c, F, K.trace()
+    L, pivots, rank, _ = lapack.dpstrf(K.T, lower=1)
+    L, order = np.tril(L[:, :max(rank, 1)]), pivots - 1
+    squared_norm(K.diagonal()[order] - np.einsum("ij,ij->i", L, L), 1.0,
+                 Phi.kernel_name)
+    return c, K, L, order
 
 
 def _freedom(d, ratio, n):
@@ -160,19 +161,31 @@ def _freedom(d, ratio, n):
 
 
 class _Fit(NamedTuple):
-    R: Callable             # B -> S B, from few columns if they do
     S: np.ndarray
+    U: np.ndarray | None    # S = H - U diag(s) U', if few columns do
+    s: np.ndarray | None
+    sizes: np.ndarray       # the diagonal of S S
     squares: tuple          # a Cholesky factor of S * S
     lam: float
     freedom: float
     share: float            # of n - 1, that the eigenvalues fill
 
+    def times(self, B, rows=slice(None)):       # these rows of S B
+        if self.U is None:
+            return self.S[rows] @ B
+        return (B[rows] - B.mean(axis=0)
+                - (self.U[rows] * self.s) @ (self.U.T @ B))
+
 # %% [6] Fine print
 def _regression(Theta, lam):
     """The regression on Z, for a given λ or by default."""
-    c, F, trace = _centred_factor(Theta)
-    n, thin = len(F), 4 * F.shape[1] <= len(F)
-    G = F.T @ F if thin else F @ F.T        # its eigenvalues d are those
+    c, K, L, order = _factor(Theta)
+    (n, rank), trace, U, s = L.shape, K.trace(), None, None
+    if thin := 4 * rank <= n:
+        F = L[np.argsort(order)]
+        for _ in range(2):              # the second round removes rounding
+            F = F - F.mean(axis=0)
+    G = F.T @ F if thin else centre(K)      # its eigenvalues d are those
     ratio = 1e-10 * trace or 1.0            # of HKH; less is rounding
     if lam is not None:
         ratio = check.number(n * check.positive(lam, "lam") / c, "n lam")
@@ -187,48 +200,50 @@ def _regression(Theta, lam):
                 lambda t: _freedom(d, math.exp(t), n) - n / 2,
                 math.log(ratio), math.log(1e3 * n * d.max())))
     if thin:
-        U, root, _ = svd(F, full_matrices=False)
-        fit = (root**2 / (root**2 + ratio))[:, None]
-
-        def R(B):
-            B = B - B.mean(axis=0)
-            return B - U @ (fit * (U.T @ B))
-
-        S = R(np.eye(n))
+        U, s, _ = svd(F, full_matrices=False)
+        s = s**2 / (s**2 + ratio)
+        S = np.eye(n) - 1 / n - (U * s) @ U.T
     else:
-        C = (G + trace / n) / ratio + np.eye(n)     # S, but for constants
-        S = cho_solve(cho_factor(C), np.eye(n) - 1 / n)
-        R = S.__matmul__
-    squares = S**2 + 1e-10 * S.max() ** 2 * np.eye(n)   # if singular
+        C = (G + trace / n) / ratio             # of S, but for constants
+        C.flat[::n + 1] += 1                    # and I, the inverse
+        L, _ = cho_factor(C.T, lower=True, overwrite_a=True)
+        S, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+        S = centre(np.tril(S) + np.tril(S, -1).T)
+    squares = S * S
+    sizes = squares.sum(axis=0)
+    squares.flat[::n + 1] += 1e-10 * S.max() ** 2       # if singular
     share = np.trace(G) ** 2 / (np.sum(G * G) or 1.0) / (n - 1)
-    return _Fit(R, S, cho_factor(squares), float(ratio / n * c),
-                float(S.trace() ** 2 / np.sum(S * S)), share)
+    return _Fit(S, U, s, sizes, cho_factor(squares.T, overwrite_a=True),
+                float(ratio / n * c),
+                float(S.trace() ** 2 / sizes.sum()), share)
 
-
+# %% [7] Fine print
 def _residual_gram(Phi, fit):
     """S K S in units of its mean diagonal entry, and the unit; zero if
     nothing but rounding errors is left."""
-    c, F, trace = _centred_factor(Phi)
-    P = fit.R(F)
-    unit = float(np.sum(P * P)) / len(P)
-    if np.sum(F * F) <= 1e-14 * trace or unit <= 1e-24 * trace / len(P):
-        return np.zeros((len(P), len(P))), 0.0
-    return P @ P.T / unit, unit * c
+    c, K, L, order = _factor(Phi)
+    n, trace = len(K), K.trace()
+    if fit.U is None and L.shape == K.shape:        # half of the product
+        P = blas.dtrmm(1.0, L, fit.S[order].T, 1, 1, overwrite_b=1)
+    else:
+        P = fit.times(L[np.argsort(order)])
+    unit = float(np.linalg.norm(P)) ** 2 / n
+    if trace - n * K.mean() <= 1e-14 * trace or unit <= 1e-24 * trace / n:
+        return np.zeros((n, n)), 0.0
+    P /= math.sqrt(unit)
+    return P @ P.T, unit * c
 
-# %% [7] Fine print
-def _probe(w):
-    """Gram matrix of functions of Z that are finer than those of w."""
+# %% [8] Fine print
+def _finer(w, Z):
+    """Gram matrices of functions of Z that are finer than those of w, and
+    of functions of each coordinate that varies, if Z has several."""
     size = np.sqrt(w.diagonal())
-    g = (w / np.outer(size, size)) ** 4
-    for _ in range(40):
+    g = (w / np.outer(size, size)) ** 2
+    for _ in range(41):
+        g = g * g
         if g.mean() <= 0.6:
             break
-        g = g * g
-    return g
-
-
-def _coordinates(Z):
-    """A Gram matrix for each coordinate that varies, if Z has several."""
+    yield g
     vectors = isinstance(Z, np.ndarray) and Z.dtype.kind in "biuf"
     several = vectors and Z.ndim == 2 and len(Z.T) > 1
     for v in Z.T.astype(float) if several else ():
@@ -236,12 +251,6 @@ def _coordinates(Z):
             v = v / np.abs(v).max()
             v = v / (0.7 * v.std())
             yield np.exp(-np.subtract.outer(v, v) ** 2 / 2)
-
-
-def _misfit(g, fit, residuals):
-    """p-values: do the residuals depend on Z, by functions of g?"""
-    return [gamma_pvalue(np.vdot(V, g), *m)
-            for V, m in zip(residuals, _null(g, fit, *residuals))]
 
 
 def _objection(w, Z, fit, residuals, moments):
@@ -253,8 +262,9 @@ def _objection(w, Z, fit, residuals, moments):
                 "of freedom, fewer than 10")
     if fit.share > 0.5:
         return "to kz hardly any two values of Z are alike"
-    pvalues = np.array(_misfit(_probe(w), fit, residuals))
-    single = [_misfit(g, fit, residuals) for g in _coordinates(Z)]
+    pvalues, *single = [np.array([
+        gamma_pvalue(np.vdot(V, g), *m) for V, m in zip(
+            residuals, _null(g, fit, *residuals))]) for g in _finer(w, Z)]
     if single:                              # half of the level to each
         pvalues = 2 * np.minimum(pvalues,
                                  len(single) * np.min(single, axis=0))
@@ -263,7 +273,7 @@ def _objection(w, Z, fit, residuals, moments):
                 "depend on Z: kz does not suit, or lam is too large")
     return ""
 
-# %% [8] The test as a function
+# %% [9] The test as a function
 @dataclass(frozen=True)
 class ConditionalTest(GammaTest):
     """What `conditional_independence_test` has found: a `GammaTest`, the λ
@@ -285,13 +295,11 @@ def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,
 
     Kernels that are bounded and characteristic see every dependence
     (:prf:ref:`thm-conditional-zero`). The λ > 0 of the regressions on Z
-    (K_z + nλI in matrices) is by default the least that leaves half of the
-    degrees of freedom.
+    (K_z + nλI) is by default the least to keep half the degrees of freedom.
 
     The p-value is approximate: regressions are not perfect, and a gamma
     distribution replaces the exact one; values below 1 % can be twice as
-    frequent. It is 1 where the test cannot tell, and ``undecided`` says
-    why.
+    frequent. It is 1 where the test cannot tell; see ``undecided``.
 
     >>> from rkhs_lit.kernels import Gaussian
     >>> rng, k = np.random.default_rng(0), Gaussian(1.0)

@@ -1,15 +1,14 @@
 """Kernel PCA: principal components that are functions"""
 # The exported cells of book/pca.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: bfc6b122a8d69cb5
+# Cells: 827d31e3e67c1949
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
-from scipy.linalg.blas import dsymv
+from scipy.linalg import blas, eigh, solve_triangular
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 import rkhs_lit.conventions as check
@@ -174,7 +173,7 @@ def _iterative(Phi, r, centred):
 
     def product(v):
         return (Phi.dot(v) if K is None else K @ v if v.ndim == 2
-                else dsymv(1.0, K, v))                      # half of K
+                else blas.dsymv(1.0, K, v))                 # half of K
 
     def action(v):
         Kv = product(v - centred * v.mean(axis=0))
@@ -183,8 +182,7 @@ def _iterative(Phi, r, centred):
     g, trace = product(np.full(n, 1 / n)), Phi.diag().sum()
     total = trace - centred * g.sum()
     _count(np.array([total]), n, trace, None)
-    A = LinearOperator((n, n), dtype=float,
-                       matvec=lambda v: action(v.ravel()))
+    A = LinearOperator((n, n), lambda v: action(v.ravel()), dtype=float)
     start = np.random.default_rng(0).normal(size=n)
     try:
         lam, alpha = eigsh(A, k=r, which="LA", v0=start)

@@ -1,7 +1,7 @@
 """Support vector machines: the widest street between two classes"""
 # The exported cells of book/svm.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: a0c63cbb85c2de93
+# Cells: 516efc3691b0a520
 
 # %% [1] Support vector machines: the widest street between two classes
 from collections import namedtuple
@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.blas import dsymv
+from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve
 
 import rkhs_lit.conventions as check
 from rkhs_lit.kernels import Gaussian, Kernel, Linear
@@ -20,13 +19,11 @@ from rkhs_lit.quadratic import solve_qp
 
 # %% [2] Two weights at a time
 def pair_steps(K, t, a, low, high, tol, steps):
-    """Raise the dual by pairs of violating indices
-    (:prf:ref:`thm-svm-pairs`).
+    """Raise the dual by violating pairs (:prf:ref:`thm-svm-pairs`).
 
-    Takes at most `steps` steps, until no pair violates by more than
-    `tol`. `K` is the Gram matrix, a are the coefficients α_i y_i and
-    `low`, `high` their bounds, t is y - Ka. Returns the new a and t. An
-    inner formula: it trusts its arrays.
+    Takes at most `steps` steps, until no pair violates by more than `tol`.
+    `K` is the Gram matrix, a are the coefficients α_i y_i, `low` and `high`
+    their bounds, t is y - Ka. Returns the new a and t; trusts its arrays.
 
     >>> K, y = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, -1.0])
     >>> pair_steps(K, y, 0 * y, np.minimum(5 * y, 0),
@@ -55,8 +52,7 @@ def pair_steps(K, t, a, low, high, tol, steps):
 # %% [3] Weights, offset and certificate
 @dataclass(frozen=True, eq=False, repr=False)
 class SVM(check.Record):
-    """A support vector machine f + b with its certificate
-    (:prf:ref:`thm-svm-dual`).
+    """A support vector machine f + b, certified (:prf:ref:`thm-svm-dual`).
 
     ``support``, ``on_margin`` and ``inside_margin`` are the indices of
     all, the margin and the non-margin support vectors, ``slack`` the
@@ -154,28 +150,32 @@ def _values(s, u):
 def _face(K, d, a, low, high, mu):
     """The p of the linear system; entries stop at the edge of the box."""
     p, S, rest = a.copy(), np.array([], int), np.full(len(a), True)
+    H, kind = S, np.float32 if mu > 1e-4 and len(a) > 500 else float
     K.flat[::len(a) + 1] += mu
-    kind = np.float32 if mu > 1e-4 and len(a) > 500 else float
     while rest.any():
-        H, e = S[~rest[S]], np.where(rest, 0.0, p - a)
+        e = np.where(rest, 0.0, p - a)
         if len(S) < max(200, 8 * len(H)):      # too many stopped since
             S, H = np.flatnonzero(rest), H[:0]
-            right = (d - dsymv(1.0, K.T, e))[S]
-            factor = cho_factor(K[np.ix_(S, S)].astype(kind))
-        Z = np.column_stack([right, np.ones(len(S)), S[:, None] == H])
-        W = cho_solve(factor, Z).astype(float)
-        M = np.vstack([W.sum(axis=0), W[~rest[S]]])
+            A = (K if rest.all() else K[np.ix_(S, S)]).astype(kind)
+            factor = cho_factor(A.T, True, True, check_finite=False)
+            W, Z = np.empty((len(S), 0)), np.ones((len(S), 2), kind)
+            Z[:, 0] = (d - blas.dsymv(1.0, K.T, e))[S]
+        else:
+            Z = (S[:, None] == H[W.shape[1] - 2:]).astype(kind)
+        W = np.hstack([W, cho_solve(factor, Z, check_finite=False)])
+        M = np.vstack([W.sum(axis=0), W[np.searchsorted(S, H)]])
         g = np.append(e[S].sum() - e.sum(), e[H])
-        W[:, 1:] *= np.linalg.solve(M[:, 1:], M[:, 0] - g)
-        x, R = (W[:, 0] - W[:, 1:].sum(axis=1))[rest[S]], S[rest[S]]
+        x = W[:, 0] - W[:, 1:] @ np.linalg.solve(M[:, 1:], M[:, 0] - g)
+        R, x = S[rest[S]], x[rest[S]]
         x += a[R] - (x.sum() + e.sum()) / len(R)       # to the last digit
         p[R] = np.clip(x, low[R], high[R])
         rest[R] = p[R] == x
         if rest[R].all():
             return p
+        H = np.append(H, R[~rest[R]])
     return a
 
-
+# %% [6] Fine print
 def _climb(K, t, a, low, high, tol):
     """The dual on few points: pairs first, then all free weights."""
     n, c, mark, stalled = len(a), (high - low).min(), np.inf, 0
@@ -197,12 +197,13 @@ def _climb(K, t, a, low, high, tol):
                 p[S] = _face(K_S, d[S], *box, v / c + 1e-13 * n)
         e = p - a
         if (rise := e @ d) > 0:
-            Ke = e[S] @ K[S] if 4 * len(S) < n else dsymv(1.0, K.T, e)
+            Ke = (e[S] @ K[S] if 4 * len(S) < n
+                  else blas.dsymv(1.0, K.T, e))
             theta = rise / (e @ Ke) if rise < e @ Ke else 1.0
             a, t = p if theta == 1 else a + theta * e, t - theta * Ke
     return a, t
 
-# %% [6] Fine print
+# %% [7] Fine print
 def _working_sets(s, C):
     """The dual on at most _MANY points at a time, or None if C is tiny."""
     c, n, y = C * s.unit, s.Psi.n, s.y
@@ -234,7 +235,7 @@ def _working_sets(s, C):
         t[:n] -= s.Psi.dot(change[moved], Psi_B[moved])
     return _placed(s, C, np.abs(a[:n]))
 
-# %% [7] Fine print
+# %% [8] Fine print
 def _dual(s, q, A, b, lower, upper):
     """Minimise u'Qu/2 - q Σ u_i for Au = b and bounds on u; or None."""
     found = solve_qp(s.Q, np.full(s.Psi.n, -q), A or None,
@@ -249,7 +250,7 @@ def _hulls(s, h):
     A = [1.0 * group for group, mean in zip(s.groups, alone) if not mean]
     return _dual(s, 0.0, A, 1.0, lower, h)
 
-# %% [8] Fine print
+# %% [9] Fine print
 def _forms(s):
     """The programme with a thin factor F, if there is one, and with Q."""
     Q = s.y[:, None] * (s.Psi.gram() if s.K is None else s.K) * s.y
@@ -290,7 +291,7 @@ def _soft(s, C):
         alpha = _dual(s, 1.0, [s.y] if s.offset else [], 0.0, 0.0, c)
     return None if alpha is None else _placed(s, C, alpha)
 
-# %% [9] Fine print
+# %% [10] Fine print
 def _placed(s, C, alpha, b=None, **more):
     """The machine with these weights, and b or the middle optimal one."""
     c, f = C * s.unit, _values(s, alpha)
@@ -311,8 +312,7 @@ def _machine(s, C, alpha, f, b, interval, **more):
     """The record, from weights for the kernel k / unit and f = Qα."""
     c, m, square = C * s.unit, f + s.y * b, alpha @ f
     inside, outside = np.maximum(0.0, 1 - m), np.maximum(0.0, m - 1)
-    # A hard margin has no slack; its caller has made m_i >= 1.
-    slack, room = (0.0, 0.0) if C == np.inf else (
+    slack, room = (0.0, 0.0) if C == np.inf else (      # m_i >= 1 there
         c * inside.sum(), (c - alpha) @ inside)
     gap = room + alpha @ outside + abs(b * (alpha @ s.y))
     weights = alpha / s.unit
@@ -323,16 +323,18 @@ def _machine(s, C, alpha, f, b, interval, **more):
                float(gap) / s.unit, **more)
 
 
-def _certified(machines):
+def _certified(machines, problem):
     """The first with a tiny gap, or the best if its gap is small."""
     best = None
     for one in filter(None, machines):
         best = one if best is None or one.gap < best.gap else best
         if best.gap <= 1e-10 * best.primal:
             break
-    return best if best and best.gap <= 1e-6 * best.primal else None
+    if not (best and best.gap <= 1e-6 * best.primal):
+        raise ValueError(problem)
+    return best
 
-# %% [10] Fine print
+# %% [11] Fine print
 def _level(g, u, h):
     """The r with g <= r where u > 0, and g >= r where u < h."""
     u = np.where(np.abs(u - h) <= 1e-9 * h, h, np.where(u < 1e-9 * h, 0, u))
@@ -357,7 +359,7 @@ def _reduced(s, nu):
     return _placed(s, c / s.unit, np.where(u == h, c, u / rho), b / rho,
                    nu=nu, rho=float(s.unit / (c * s.Psi.n)))
 
-# %% [11] The machine
+# %% [12] The machine
 def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     """The C-SVM: minimise ‖f‖²/2 + C Σ (1 - y_i (f(x_i) + b))₊
     (:prf:ref:`thm-svm-dual`).
@@ -378,9 +380,8 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
     C = check.positive(C, "C", ", or np.inf for a hard margin",
                        infinite=True)
     if s.offset and abs(s.y.sum()) == s.Psi.n:    # one class: f = 0
-        b = s.y[0]
-        return _machine(s, C, 0 * s.y, 0 * s.y, b,
-                        (1.0, np.inf) if b > 0 else (-np.inf, -1.0))
+        return _machine(s, C, 0 * s.y, 0 * s.y, s.y[0], (
+            1.0, np.inf) if s.y[0] > 0 else (-np.inf, -1.0))
     if C < np.inf and not 1e-301 < C * s.unit < np.inf:
         raise ValueError(f"C = {C:.3g} is out of proportion to the kernel, "
                          f"whose largest value is {s.Phi.diag().max():.3g}")
@@ -392,17 +393,13 @@ def svm(kernel: Kernel, X, y, C: float, *, offset: bool = True) -> SVM:
             yield _soft(form, C) if soft else None
             yield _hard(form, C)
 
-    found = _certified(roads())
-    if found is None:
-        raise ValueError(
-            "C = inf asks for classes that can be separated, and these "
-            "cannot, to working precision: take a finite C"
-            if C == np.inf else
-            f"C = {C:.3g} is too large for these data: the duality gap "
-            "stays above a millionth of the objective. Take a smaller C")
-    return found
+    return _certified(roads(), (
+        "C = inf asks for classes that can be separated, and these cannot, "
+        "to working precision: take a finite C" if C == np.inf else
+        f"C = {C:.3g} is too large for these data: the duality gap stays "
+        "above a millionth of the objective. Take a smaller C"))
 
-# %% [12] The ν-SVM: a parameter with a meaning
+# %% [13] The ν-SVM: a parameter with a meaning
 def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
     """The ν-SVM, as the C-SVM that it is (:prf:ref:`thm-nu-c`).
 
@@ -427,9 +424,6 @@ def nu_svm(kernel: Kernel, X, y, nu: float, *, offset: bool = True) -> SVM:
     wanted = f" of at most {most:.6g} for these labels"
     if (nu := check.positive(nu, "nu", wanted)) > most * (1 + 1e-12):
         raise ValueError(f"nu must be a positive number{wanted}, got {nu}")
-    found = _certified(_reduced(form, nu) for form in _forms(s))
-    if found is None:
-        raise ValueError(f"nu = {nu} is too small for these data: the "
-                         "classes overlap so much that f = 0, up to "
-                         "rounding. Take a larger nu")
-    return found
+    return _certified((_reduced(form, nu) for form in _forms(s)), (
+        f"nu = {nu} is too small for these data: the classes overlap so "
+        "much that f = 0, up to rounding. Take a larger nu"))
