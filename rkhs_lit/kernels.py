@@ -1,7 +1,7 @@
 """Kernels on vectors: features one can list"""
 # The exported cells of book/kernels.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 66fda9efbe3a0aaa
+# Cells: a8698433f09eba77
 
 # %% [1] Kernels on vectors: features one can list
 import math
@@ -98,8 +98,7 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
 class Exponential(_OfProduct):
     """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
 
-    def _of(self, z):
-        return np.exp(z)
+    _of = staticmethod(np.exp)
 
 # %% [5] Taylor series
 def _terms(coefficients, radius, R):
@@ -225,11 +224,15 @@ class _OfDistance(_OnVectors):
         return lambda i, j: self._gram(X[i], Y[j], (A[i], B[:, j]))
 
 
+def _powers(A, B, i, j):
+    E = _product(A[i], B[:, j])
+    return np.exp2(E, out=E)
+
+
 @dataclass(frozen=True)
 class Gaussian(_OfDistance):
-    """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`).
-
-    In scikit-learn's words gamma = 1 / (2σ²).
+    """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`); in
+    scikit-learn's words gamma = 1 / (2σ²).
 
     >>> Gaussian(1.0)([0.0, 2.0]).round(6)
     array([[1.      , 0.135335],
@@ -243,11 +246,16 @@ class Gaussian(_OfDistance):
         D *= -0.5 / self.sigma**2
         return np.exp(D, out=D)
 
+    def _summands(self, X):
+        """The entries K(X)[i, j] for two slices, good enough for sums."""
+        A, B = _factors(X, X)
+        A *= -0.5 / math.log(2) / self.sigma**2          # AB is log2 K
+        return partial(_powers, A, B) if A[:, -2].min() >= -32 else None
+
 # %% [8] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
-    """The C(d + m, m) features of the Gaussian kernel up to the degree m,
-    ordered by degree; the error is a Poisson tail
-    (:prf:ref:`thm-poisson`)."""
+    """The C(d + m, m) features of the Gaussian kernel of degree 0, ..., m;
+    the error is a Poisson tail (:prf:ref:`thm-poisson`)."""
     z = as_points(X) / check.width(sigma, "sigma")
     degree = check.whole(degree, "degree", 0)
     envelope = np.exp(-np.sum(z**2, axis=1, keepdims=True) / 2)
@@ -267,11 +275,8 @@ def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
 # %% [10] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class Laplace(_OfDistance):
-    """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
-
-    The norm is Euclidean; scikit-learn's ``laplacian_kernel`` sums
-    absolute differences instead.
-    """
+    """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`), Euclidean;
+    scikit-learn's ``laplacian_kernel`` sums absolute differences."""
 
     sigma: float = checked(check.width)
 
@@ -284,25 +289,21 @@ class _ByCoordinate(_OnVectors):
     width: float = checked(check.width, default=1.0)
 
     def _gram(self, X, Y):
-        K = np.ones((len(X), len(Y)))
-        for x, y in zip(X.T, Y.T):
-            K *= self._profile(np.subtract.outer(x, y) / self.width)
-        return K
+        return math.prod(self._profile(np.subtract.outer(x, y) / self.width)
+                         for x, y in zip(X.T, Y.T))
 
 
 @dataclass(frozen=True)
 class Sinc(_ByCoordinate):
     """Π_i sinc((x_i - y_i) / width) (:prf:ref:`prop-sinc`)."""
 
-    def _profile(self, t):
-        return np.sinc(t)
+    _profile = staticmethod(np.sinc)
 
 # %% [11] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
     """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
-    (:prf:ref:`prop-bspline`); the knots of the spline are at the distance
-    `width`, and an even degree does not give a kernel."""
+    (:prf:ref:`prop-bspline`), with knots at the distance `width`."""
 
     degree: int = checked(partial(check.whole, least=1), default=3)
 
