@@ -1,7 +1,7 @@
 """Kernels on vectors: features one can list"""
 # The exported cells of book/kernels.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: a8698433f09eba77
+# Cells: 21aaaed47a38f7da
 
 # %% [1] Kernels on vectors: features one can list
 import math
@@ -60,8 +60,7 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     >>> polynomial_features([3.0], 2) ** 2
     array([[ 1., 18., 81.]])
     """
-    X = as_points(X)
-    degree = check.whole(degree, "degree", 0)
+    X, degree = as_points(X), check.whole(degree, "degree", 0)
     if check.nonnegative(c, "c") > 0:
         X = np.column_stack([np.full(len(X), math.sqrt(c)), X])
     multisets = list(combinations_with_replacement(range(X.shape[1]),
@@ -170,11 +169,14 @@ class Taylor(_OfProduct):
 
 # %% [7] The Gaussian kernel, and two of its feature maps
 def _product(A, B):
-    """A @ B, so few rows at a time that BLAS starts no threads, which
-    would be in the way of those that the tiles run on."""
-    AB, few = np.empty((len(A), B.shape[1])), max(4, 250_000 // B.size)
-    for i in range(0, len(A), few):
-        np.matmul(A[i:i + few], B, out=AB[i:i + few])
+    """A @ B, in blocks so small that BLAS starts no threads, which would
+    be in the way of those that the tiles run on."""
+    AB, rows = np.empty((len(A), B.shape[1])), max(32, 250_000 // B.size)
+    few = max(8, 250_000 // (rows * len(B)))
+    for i in range(0, len(A), rows):
+        for j in range(0, B.shape[1], few):
+            np.matmul(A[i:i + rows], B[:, j:j + few],
+                      out=AB[i:i + rows, j:j + few])
     return AB
 
 
@@ -194,8 +196,7 @@ def _factors(X, Y):
 def _squares(X, Y, factors=None):
     (n, d), m = X.shape, len(Y)
     if d == 1:                                   # (x - y)², as a product
-        D = (np.hstack([X, np.ones((n, 1))])
-             @ np.vstack([np.ones(m), -Y.T]))
+        D = np.column_stack([X, np.ones(n)]) @ [np.ones(m), -Y[:, 0]]
         return np.square(D, out=D)
     if d >= 8:
         A, B = factors or _factors(X, Y)
@@ -267,8 +268,7 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     """The (n, m) matrix of values Φ(x_i)(t_j) of the feature functions in
     L2, bumps of width σ/√2 (:prf:ref:`prop-gaussian-l2`)."""
-    sigma = check.width(sigma, "sigma")
-    T = as_points(T, "T")
+    sigma, T = check.width(sigma, "sigma"), as_points(T, "T")
     D, d = squared_distances(X, T), T.shape[1]
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 

@@ -1,7 +1,7 @@
 """Low rank: a thin factor for a large matrix"""
 # The exported cells of book/low_rank.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 150f0132dc45dd42
+# Cells: e3c9ca840308900d
 
 # %% [1] Low rank: a thin factor for a large matrix
 import math
@@ -73,8 +73,8 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
 
     Kernel, `dim` and `rng` as in `spectral_sample`. The features are the
     cosine and the sine of each frequency (better for Gaussian, Laplace and
-    Matérn kernels with ν >= 1/2: :prf:ref:`thm-pairs-win`), or without pairs,
-    and for the last if D is odd, a cosine with a random phase.
+    Matérn kernels with ν >= 1/2: :prf:ref:`thm-pairs-win`), or if not
+    `paired`, and for the last if D is odd, a cosine with a random phase.
 
     >>> z = random_fourier_features(Gaussian(1.0), 2000, dim=1, rng=0)
     >>> Z = z([0.0, 1.0])

@@ -526,7 +526,7 @@ def test_the_sums_over_tiles_are_those_of_the_matrices(n):
 @pytest.mark.parametrize("d", [1, 5, 20])
 @pytest.mark.parametrize("reach", [0.01, 6.6, 6.7, 60.0])
 def test_the_sums_of_gaussian_tiles_by_one_product_or_by_differences(d, reach):
-    """eq-gaussian-power: on both sides of 6.66 bandwidths from the mean, and for points far from
+    """eq-gaussian-exp2: on both sides of 6.66 bandwidths from the mean, and for points far from
     zero, as near to the sums of the entries as these are to those of fourteen digits."""
     X = np.random.default_rng(d).normal(size=(300, d))
     X = np.concatenate([X, -X])
