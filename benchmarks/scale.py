@@ -144,7 +144,8 @@ def far_tile_seconds(n, count=300):
     total, middle = np.zeros((3, n)), n // 512 * 256
     rows = slice(middle, middle + 256)
     columns = [slice(j, j + 256) for j in range(middle + 256, middle + 256 * (count + 3), 256)]
-    visit = partial(_visit, Phi, Psi, 0.5, 0.5, total, rows)
+    tiles = (KERNEL._summands(F.seen) for F in (Phi, Psi))
+    visit = partial(_visit, *tiles, 0.0, 0.0, total, rows)
     visit(columns[0]), visit(columns[1])
     return timed(lambda: [visit(j) for j in columns[2:]]) / count
 

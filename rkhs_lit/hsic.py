@@ -1,7 +1,7 @@
 """HSIC: one number for dependence"""
 # The exported cells of book/hsic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 31250ccf2b0a72bb
+# Cells: 918621b8de814dd5
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -129,10 +129,9 @@ def _landmarks(Phi, tol, max_rank):
 # %% [7] Fine print
 @dataclass(frozen=True)
 class GammaTest(check.Record):
-    """What a test with the gamma approximation has found: a statistic,
-    large against the hypothesis, and its mean and standard deviation under
-    it. The p-value is the tail of the gamma distribution with these two
-    (:prf:ref:`thm-hsic-null-moments`), or 1 if only rounding varies."""
+    """What a test with the gamma approximation has found: a statistic, and
+    its mean and standard deviation under the hypothesis. The p-value is a
+    gamma tail, 1 if nothing varies (:prf:ref:`thm-hsic-null-moments`)."""
 
     statistic: float
     pvalue: float
@@ -155,18 +154,18 @@ class GammaTest(check.Record):
                      scale=self.std * (self.std / self.mean))
 
 # %% [8] As many pairs as you like
-def _visit(Phi, Psi, c, d, total, i, j):
+@np.errstate(over="ignore", invalid="ignore")
+def _visit(k, l, c, d, total, i, j):
     """Add what the tiles (i, j) of K and L contribute to the sums."""
-    K, L = Phi.gram(None, i, j), Psi.gram(None, i, j)
-    K -= c
-    L -= d
-    for row, M in enumerate((K, L)):
+    K, L = k(i, j), l(i, j)
+    for row, (M, common) in enumerate(((K, c), (L, d))):
+        if common:
+            M -= common
         total[row, i] += np.einsum("ij->i", M)
         if i != j:
-            total[row, j] += np.einsum("ij->j", M)
-    pairs = ((K, L), (K, K), (L, L))[:len(total) - 2]
-    for row, (M, N) in enumerate(pairs, 2):
-        total[row, i] += (1 + (i != j)) * np.einsum("ij,ij->i", M, N)
+            total[row, j] += M.sum(axis=0)
+    for sums, (M, N) in zip(total[2:], ((K, L), (K, K), (L, L))):
+        sums[i] += (1 + (i != j)) * np.vecdot(M, N)
 
 
 def tile_sums(Phi: Features, Psi: Features, *,
@@ -175,9 +174,8 @@ def tile_sums(Phi: Features, Psi: Features, *,
     """All that HSIC needs of K = Φ*Φ - c and of L = Ψ*Ψ - d
     (:prf:ref:`thm-hsic-unbiased`): for each its diagonal, its row sums and
     the sum of its squares, and the sum of K∘L; in tiles if n is large.
-    HSIC does not see the constants c and d in `less`, but without what all
-    entries have in common the sums keep more digits. Without `squares`
-    many tiles do not sum them, and they are 0.
+    HSIC does not see the constants c and d in `less`, but sums without
+    them keep more digits. Without `squares` many tiles leave these at 0.
 
     >>> from rkhs_lit.kernels import Linear
     >>> Phi, Psi = paired(Linear(), Linear(), [1.0, 2.0], [1.0, -1.0])
@@ -194,7 +192,9 @@ def tile_sums(Phi: Features, Psi: Features, *,
         sums = [(M.diagonal().copy(), M.sum(axis=1), float(np.vdot(M, M)))
                 for M in (K, L)]
         return *sums, float(np.vdot(K, L))
-    K1, L1, *sums = reduce_tiles(partial(_visit, Phi, Psi, c, d),
+    tiles = (isinstance(F.kernel, Gaussian) and F.kernel._summands(F.seen)
+             or partial(F.gram, None) for F in (Phi, Psi))
+    K1, L1, *sums = reduce_tiles(partial(_visit, *tiles, c, d),
                                  partial(np.zeros, (rows, n)), n)
     S, KK, LL = [float(row.sum()) for row in sums] + [0.0] * (5 - rows)
     return (Phi.diag() - c, K1, KK), (Psi.diag() - d, L1, LL), S
@@ -213,7 +213,8 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     """
     least = 4 if check.flag(unbiased, "unbiased") else 1
     Phi, Psi = (moved(F)[0] for F in paired(k, l, X, Y, least))
-    c, d = (np.median(F.gram(None, FEW, FEW)) for F in (Phi, Psi))
+    few = (F.gram(None, FEW, FEW) for F in (Phi, Psi))
+    c, d = (np.median(K) * (2 * np.ptp(K) < np.abs(K).max()) for K in few)
     (a, K1, _), (b, L1, _), S = tile_sums(Phi, Psi, less=(c, d),
                                           squares=False)
     n = Phi.n                          # p = tr(HKH) / n, q = tr(HLH) / n
@@ -223,12 +224,12 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
              + np.abs(K1).max() * np.abs(L1).max() / n**2)
     if unbiased:                       # without the diagonals
         K1, L1, S = K1 - a, L1 - b, S - a @ b
-        T, U = K1 @ L1, K1.sum() * L1.sum()
+    T, U = K1 @ L1, K1.sum() * L1.sum()
+    if unbiased:
         value = (S - 2 * T / (n-2) + U / ((n-1) * (n-2))) / (n * (n-3))
     else:
-        T, U = K1 @ L1, K1.sum() * L1.sum()
-        value = (S - 2 * T / n + U / n**2) / n**2
-        value = squared_norm(value, scale, "k and l")
+        value = squared_norm((S - 2 * T / n + U / n**2) / n**2, scale,
+                             "k and l")
     error = ROUNDING * scale
     if abs(value) <= error and (is_constant(Phi) or is_constant(Psi)):
         return 0.0
@@ -238,9 +239,8 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
 # %% [9] A million pairs
 @dataclass(frozen=True)
 class BoundedHSIC(check.Record):
-    """An estimate of HSIC from low-rank factors: `hsic` of the same pairs
-    is in value ± error; the factors have so many columns
-    (:prf:ref:`thm-hsic-low-rank`)."""
+    """An estimate of HSIC from factors of these ranks: `hsic` of the same
+    pairs is in value ± error (:prf:ref:`thm-hsic-low-rank`)."""
 
     value: float
     error: float
@@ -300,11 +300,13 @@ def _by_factors(F, G, orders):
 
 
 def _by_matrices(K, L, orders):
-    """Σ_i<=j K_ij L_π(i)π(j) for each row π of orders, without BLAS."""
-    parts = [(i, K[i:i + 64, i:].ravel()) for i in range(0, len(K), 64)]
-    return [float(sum(np.einsum("i,i->", part, L[order[i:i + 64]].take(
-        order[i:], 1, mode="clip").ravel()) for i, part in parts))
-        for order in orders]                    # "clip" does not look twice
+    """Σ_i<=j K_ij L_π(i)π(j) for each row π of orders."""
+    T = np.zeros(len(orders))
+    for i in range(0, len(K), 64):
+        part = K[i:i + 64, i:]          # stays in the cache for all orders
+        T += [np.vecdot(part, L[order[i:i + 64]].take(  # looks once
+            order[i:], 1, mode="clip")).sum() for order in orders]
+    return T.tolist()
 
 # %% [12] Fast permutations
 @np.errstate(over="ignore", invalid="ignore")
@@ -316,10 +318,9 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     of at most α, for every n and B (:prf:ref:`cor-hsic-level`).
 
     The kernels may be chosen by looking at the points of X and at those of
-    Y, but not at who is paired with whom. Where both have a small rank on
-    the points, a permutation takes O(n r s) operations
-    (:prf:ref:`prop-hsic-factors`), otherwise O(n²) and two stored Gram
-    matrices. `hsic_gamma_test` stores none.
+    Y, but not at who is paired with whom. Where both have small ranks, a
+    permutation takes O(n r s) operations (:prf:ref:`prop-hsic-factors`),
+    otherwise O(n²) and two stored Gram matrices.
 
     >>> x = np.linspace(-1, 1, 30)
     >>> hsic_test(Gaussian(0.5), Gaussian(0.5), x, x**2, rng=0).pvalue

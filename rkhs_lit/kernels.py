@@ -1,7 +1,7 @@
 """Kernels on vectors: features one can list"""
 # The exported cells of book/kernels.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 66fda9efbe3a0aaa
+# Cells: 21aaaed47a38f7da
 
 # %% [1] Kernels on vectors: features one can list
 import math
@@ -60,8 +60,7 @@ def polynomial_features(X, degree: int, c: float = 1.0) -> np.ndarray:
     >>> polynomial_features([3.0], 2) ** 2
     array([[ 1., 18., 81.]])
     """
-    X = as_points(X)
-    degree = check.whole(degree, "degree", 0)
+    X, degree = as_points(X), check.whole(degree, "degree", 0)
     if check.nonnegative(c, "c") > 0:
         X = np.column_stack([np.full(len(X), math.sqrt(c)), X])
     multisets = list(combinations_with_replacement(range(X.shape[1]),
@@ -98,8 +97,7 @@ def lag_vectors(signal, memory: int) -> np.ndarray:
 class Exponential(_OfProduct):
     """The kernel exp⟨x, y⟩ (:prf:ref:`exm-exponential`)."""
 
-    def _of(self, z):
-        return np.exp(z)
+    _of = staticmethod(np.exp)
 
 # %% [5] Taylor series
 def _terms(coefficients, radius, R):
@@ -171,11 +169,14 @@ class Taylor(_OfProduct):
 
 # %% [7] The Gaussian kernel, and two of its feature maps
 def _product(A, B):
-    """A @ B, so few rows at a time that BLAS starts no threads, which
-    would be in the way of those that the tiles run on."""
-    AB, few = np.empty((len(A), B.shape[1])), max(4, 250_000 // B.size)
-    for i in range(0, len(A), few):
-        np.matmul(A[i:i + few], B, out=AB[i:i + few])
+    """A @ B, in blocks so small that BLAS starts no threads, which would
+    be in the way of those that the tiles run on."""
+    AB, rows = np.empty((len(A), B.shape[1])), max(32, 250_000 // B.size)
+    few = max(8, 250_000 // (rows * len(B)))
+    for i in range(0, len(A), rows):
+        for j in range(0, B.shape[1], few):
+            np.matmul(A[i:i + rows], B[:, j:j + few],
+                      out=AB[i:i + rows, j:j + few])
     return AB
 
 
@@ -195,8 +196,7 @@ def _factors(X, Y):
 def _squares(X, Y, factors=None):
     (n, d), m = X.shape, len(Y)
     if d == 1:                                   # (x - y)², as a product
-        D = (np.hstack([X, np.ones((n, 1))])
-             @ np.vstack([np.ones(m), -Y.T]))
+        D = np.column_stack([X, np.ones(n)]) @ [np.ones(m), -Y[:, 0]]
         return np.square(D, out=D)
     if d >= 8:
         A, B = factors or _factors(X, Y)
@@ -225,11 +225,15 @@ class _OfDistance(_OnVectors):
         return lambda i, j: self._gram(X[i], Y[j], (A[i], B[:, j]))
 
 
+def _powers(A, B, i, j):
+    E = _product(A[i], B[:, j])
+    return np.exp2(E, out=E)
+
+
 @dataclass(frozen=True)
 class Gaussian(_OfDistance):
-    """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`).
-
-    In scikit-learn's words gamma = 1 / (2σ²).
+    """The kernel exp(-‖x - y‖² / (2σ²)) (:prf:ref:`thm-gaussian`); in
+    scikit-learn's words gamma = 1 / (2σ²).
 
     >>> Gaussian(1.0)([0.0, 2.0]).round(6)
     array([[1.      , 0.135335],
@@ -243,11 +247,16 @@ class Gaussian(_OfDistance):
         D *= -0.5 / self.sigma**2
         return np.exp(D, out=D)
 
+    def _summands(self, X):
+        """The entries K(X)[i, j] for two slices, good enough for sums."""
+        A, B = _factors(X, X)
+        A *= -0.5 / math.log(2) / self.sigma**2          # AB is log2 K
+        return partial(_powers, A, B) if A[:, -2].min() >= -32 else None
+
 # %% [8] Features one can list, and a Poisson law
 def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
-    """The C(d + m, m) features of the Gaussian kernel up to the degree m,
-    ordered by degree; the error is a Poisson tail
-    (:prf:ref:`thm-poisson`)."""
+    """The C(d + m, m) features of the Gaussian kernel of degree 0, ..., m;
+    the error is a Poisson tail (:prf:ref:`thm-poisson`)."""
     z = as_points(X) / check.width(sigma, "sigma")
     degree = check.whole(degree, "degree", 0)
     envelope = np.exp(-np.sum(z**2, axis=1, keepdims=True) / 2)
@@ -259,19 +268,15 @@ def gaussian_features(X, sigma: float, degree: int) -> np.ndarray:
 def gaussian_bumps(X, T, sigma: float) -> np.ndarray:
     """The (n, m) matrix of values Φ(x_i)(t_j) of the feature functions in
     L2, bumps of width σ/√2 (:prf:ref:`prop-gaussian-l2`)."""
-    sigma = check.width(sigma, "sigma")
-    T = as_points(T, "T")
+    sigma, T = check.width(sigma, "sigma"), as_points(T, "T")
     D, d = squared_distances(X, T), T.shape[1]
     return (2 / (np.pi * sigma**2)) ** (d / 4) * np.exp(-D / sigma**2)
 
 # %% [10] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class Laplace(_OfDistance):
-    """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`).
-
-    The norm is Euclidean; scikit-learn's ``laplacian_kernel`` sums
-    absolute differences instead.
-    """
+    """The kernel exp(-‖x - y‖ / σ) (:prf:ref:`prop-laplace`), Euclidean;
+    scikit-learn's ``laplacian_kernel`` sums absolute differences."""
 
     sigma: float = checked(check.width)
 
@@ -284,25 +289,21 @@ class _ByCoordinate(_OnVectors):
     width: float = checked(check.width, default=1.0)
 
     def _gram(self, X, Y):
-        K = np.ones((len(X), len(Y)))
-        for x, y in zip(X.T, Y.T):
-            K *= self._profile(np.subtract.outer(x, y) / self.width)
-        return K
+        return math.prod(self._profile(np.subtract.outer(x, y) / self.width)
+                         for x, y in zip(X.T, Y.T))
 
 
 @dataclass(frozen=True)
 class Sinc(_ByCoordinate):
     """Π_i sinc((x_i - y_i) / width) (:prf:ref:`prop-sinc`)."""
 
-    def _profile(self, t):
-        return np.sinc(t)
+    _profile = staticmethod(np.sinc)
 
 # %% [11] More kernels on $\R^d$ from features
 @dataclass(frozen=True)
 class BSpline(_ByCoordinate):
     """Π_i b_p((x_i - y_i) / width) / b_p(0) for odd degree p
-    (:prf:ref:`prop-bspline`); the knots of the spline are at the distance
-    `width`, and an even degree does not give a kernel."""
+    (:prf:ref:`prop-bspline`), with knots at the distance `width`."""
 
     degree: int = checked(partial(check.whole, least=1), default=3)
 

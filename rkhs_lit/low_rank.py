@@ -1,7 +1,7 @@
 """Low rank: a thin factor for a large matrix"""
 # The exported cells of book/low_rank.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 3ebe19ac3b24d11c
+# Cells: e3c9ca840308900d
 
 # %% [1] Low rank: a thin factor for a large matrix
 import math
@@ -17,7 +17,7 @@ from rkhs_lit.conventions import as_points
 from rkhs_lit.kernels import Gaussian
 from rkhs_lit.moore_aronszajn import Features
 from rkhs_lit.rules import Kernel
-from rkhs_lit.tiles import reduce_tiles
+from rkhs_lit.tiles import TILE, reduce_tiles
 
 # %% [2] Which form wins?
 @dataclass(frozen=True, eq=False)
@@ -27,8 +27,7 @@ class FourierFeatures(check.Record):
 
     Of the D features the first q are √(2 mass/D) cos(⟨ω_l, x⟩ + b_l), the
     other D - q the sines of the first D - q frequencies. So D = 2q is the
-    paired form, D = q the phase form, and D = 2q - 1 has pairs and one
-    feature left over. The mass is k(0).
+    paired form and D = q the phase form. The mass is k(0).
     """
 
     frequencies: np.ndarray
@@ -72,11 +71,10 @@ def random_fourier_features(kernel: Kernel, n_features: int, *, dim: int,
     their mean: ``map(X) @ map(Y).T`` estimates ``kernel(X, Y)``
     (:prf:ref:`thm-rff-unbiased`).
 
-    Kernel, `dim` and `rng` as in `spectral_sample`. The error falls like
-    1/√D; `rff_variance` is its square. The features are the cosine and the
-    sine of each frequency (better for Gaussian, Laplace and Matérn kernels
-    with ν >= 1/2: :prf:ref:`thm-pairs-win`), or with ``paired=False``, and
-    for the last of an odd number, a cosine with a random phase.
+    Kernel, `dim` and `rng` as in `spectral_sample`. The features are the
+    cosine and the sine of each frequency (better for Gaussian, Laplace and
+    Matérn kernels with ν >= 1/2: :prf:ref:`thm-pairs-win`), or if not
+    `paired`, and for the last if D is odd, a cosine with a random phase.
 
     >>> z = random_fourier_features(Gaussian(1.0), 2000, dim=1, rng=0)
     >>> Z = z([0.0, 1.0])
@@ -118,9 +116,8 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
 
     Stops when tr(K - F F') <= tol tr(K), or at the rank `max_rank`. Then
     K - F F' is positive definite, and zero at the pivots; ``F[pivots]`` is
-    lower triangular. Takes O(n r²) operations and O(n r) memory. A kernel
-    that is not positive definite is reported if the diagonal of K - F F'
-    shows it. Two points that coincide cost one column:
+    lower triangular. Takes O(n r²) operations and O(n r) memory. A negative
+    entry on the diagonal is reported. Points that coincide cost one column:
 
     >>> pivoted_cholesky(Gaussian(1.0), [0.0, 5.0, 0.0]).shape
     (3, 2)
@@ -176,7 +173,9 @@ class NystromFeatures(check.Record):
 
     def __call__(self, X) -> np.ndarray:
         """The features of the points X, an (n, r) array."""
-        K = Features(self.kernel, X).gram(self.span)
+        Phi, few = Features(self.kernel, X), max(TILE**2 // self.span.n, 1)
+        K = np.concatenate([Phi.gram(self.span, slice(i, i + few))
+                            for i in range(0, Phi.n, few)])
         return solve_triangular(self.factor, K.T, lower=True,
                                 overwrite_b=True).T
 
@@ -185,9 +184,8 @@ def nystrom_features(kernel: Kernel, landmarks) -> NystromFeatures:
     """Features with inner products K(x, U) K(U)⁺ K(U, y): the kernel,
     projected on the span of the landmarks U (:prf:ref:`thm-nystrom`).
 
-    As many features as the Gram matrix of the landmarks has numerical
-    rank; exact where one of x and y is a landmark. The pivots of
-    `pivoted_cholesky` are a good choice.
+    As many features as K(U) has numerical rank; exact where x or y is a
+    landmark. The pivots of `pivoted_cholesky` are a good choice.
 
     >>> phi = nystrom_features(Gaussian(1.0), [0.0, 1.0, 1.0])
     >>> phi([0.0, 0.5, 1.0]).shape

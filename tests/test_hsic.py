@@ -523,6 +523,35 @@ def test_the_sums_over_tiles_are_those_of_the_matrices(n):
         tile_sums(Phi, Psi[:3])
 
 
+@pytest.mark.parametrize("d", [1, 5, 20])
+@pytest.mark.parametrize("reach", [0.01, 6.6, 6.7, 60.0])
+def test_the_sums_of_gaussian_tiles_by_one_product_or_by_differences(d, reach):
+    """eq-gaussian-exp2: on both sides of 6.66 bandwidths from the mean, and for points far from
+    zero, as near to the sums of the entries as these are to those of fourteen digits."""
+    X = np.random.default_rng(d).normal(size=(300, d))
+    X = np.concatenate([X, -X])
+    X *= reach / np.sqrt((X**2).sum(axis=1).max())
+    for far in (0.0, 2.0**26):
+        Z, k = (X + far) - far, Gaussian(1.0)         # what is left of X near 2**26
+        K, one = np.exp(-cdist(Z, Z, "sqeuclidean") / 2), 1.0
+        Phi, Psi = paired(k, Linear(), Z + far, np.zeros(600))
+        (diagonal, K1, KK), _, S = tile_sums(Phi, Psi, less=(one, -one))
+        assert (diagonal == 0).all() and np.isclose(S, np.sum(K - one), rtol=1e-12, atol=1e-11)
+        assert np.allclose(K1, (K - one).sum(axis=1), rtol=1e-12, atol=1e-13)
+        assert np.isclose(KK, np.sum((K - one) ** 2), rtol=1e-12, atol=1e-13)
+
+
+def test_what_most_entries_have_in_common_is_taken_off_each():
+    """prop-hsic-bandwidth, part 2, in tiles: HSIC of wide kernels is a covariance, squared, though
+    the entries of K~ are 1e-6 of those of K."""
+    x, y = sample(600)
+    wide = Gaussian(1e3)
+    square = np.cov(x[:, 0], y[:, 0], bias=True)[0, 1] ** 2
+    # The next feature of x, its square, has the weight 1e-6 and a covariance ten times as large.
+    assert np.isclose(1e12 * hsic(wide, wide, x, y, unbiased=False), square, rtol=1e-3)
+    assert np.isclose(hsic(wide, wide, x, y), hsic_unbiased(wide(x), wide(y)), rtol=1e-6)
+
+
 def test_features_may_be_handed_on():
     """def-synthesis: a map that was made before is as good as points."""
     x, y = sample(20)
