@@ -209,6 +209,8 @@ def test_a_formula_is_copied_as_tex_and_read_aloud(visit):
         return [formula.dataset.tex, clipboardData.getData("text/plain")];
     }""")
     assert f"${tex}$" in copied and "mjx" not in copied
+    assert tab.locator("mjx-container[aria-label], mjx-container:has(math)").count() == tab.locator("mjx-container").count()
+    tab.wait_for_function("!document.querySelector('.bd-article mjx-container[aria-label]')")
     tree = tab.context.new_cdp_session(tab).send("Accessibility.getFullAXTree")["nodes"]
     spoken = [node["role"]["value"] for node in tree if not node["ignored"]]
     assert "MathMLMath" in spoken and "MathMLSup" in spoken
@@ -286,7 +288,7 @@ def test_boxes_of_code_that_scroll_can_be_reached_by_keyboard(visit):
     tab.set_viewport_size(NARROW)
     tab.reload()
     tab.wait_for_function("'whole' in document.documentElement.dataset")
-    tab.wait_for_function("""() => [...document.querySelectorAll(".bd-article pre")].every((box) =>
+    tab.wait_for_function("""() => [...document.querySelectorAll(".bd-article pre")].every((box) => !box.checkVisibility() ||
         box.tabIndex === (box.scrollWidth > box.clientWidth ? 0 : -1))""")
     assert tab.locator(".bd-article pre[tabindex='0']").count()
 

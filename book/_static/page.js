@@ -19,12 +19,13 @@ document.addEventListener("copy", (event) => {
 // The theme's bars that open a part of the contents have a picture only.
 for (const bar of document.querySelectorAll("nav summary")) bar.ariaLabel = "pages inside";
 
-// Code that is wider than its box can be reached by keyboard, to scroll it. The
+// Code that is wider than its box can be reached by keyboard, to scroll it; what
+// is folded away is measured when it is opened. The
 // theme calls this when a page has been read and when it changes.
 const page = document.documentElement;
 window.scrollable = () => {
   if (!("whole" in page.dataset)) return;
-  const boxes = [...document.querySelectorAll("pre, .cell_output > .output")];
+  const boxes = [...document.querySelectorAll("pre, .cell_output > .output")].filter((box) => box.checkVisibility());
   // First all are measured, then all are changed: else each change costs a layout.
   const wide = boxes.map((box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight);
   boxes.forEach((box, i) => (box.tabIndex = wide[i] ? 0 : -1));
@@ -75,8 +76,30 @@ const step = () => {
   if (parts.length) requestAnimationFrame(() => requestIdleCallback(step));
   else unroll();
 };
-if (parts.length && window.requestIdleCallback) addEventListener("load", () => requestIdleCallback(step));
+const idle = window.requestIdleCallback || setTimeout;
+const drawn = (next) => addEventListener("load", () => document.fonts.ready.then(() => setTimeout(() => idle(next), 300)));
+if (parts.length && window.requestIdleCallback) drawn(step);
 else unroll();
+
+// A formula says its label until its MathML comes, through which screen readers
+// can walk: from the end of the page, when there is time.
+const store = document.getElementById("mathml");
+const unread = store ? [...document.querySelectorAll("mjx-container[aria-label]")] : [];
+let mathml;
+const speak = () => {
+  mathml ||= JSON.parse(store.textContent);
+  for (const formula of unread.splice(0, 40)) {
+    const text = mathml[(formula.hasAttribute("display") ? "$$" : "$") + formula.dataset.tex];
+    if (!text) continue;
+    const spoken = document.createElement("mjx-assistive-mml");
+    spoken.innerHTML = text;
+    formula.append(spoken);
+    formula.style.position = "relative";
+    for (const name of ["role", "aria-label"]) formula.removeAttribute(name);
+  }
+  if (unread.length) idle(speak);
+};
+if (unread.length) drawn(speak);
 
 // Pointing at a reference, with mouse or keyboard, shows what it refers to.
 const box = document.createElement("div");
