@@ -197,6 +197,15 @@ def test_pointing_at_a_reference_shows_what_it_refers_to(visit):
     assert box.is_hidden()
     link.focus()
     box.wait_for()
+    # All of it can be seen, wherever the reference stands, and the pointer may walk into it.
+    link.evaluate("link => (link.blur(), scrollBy(0, link.getBoundingClientRect().top - innerHeight + 60))")
+    link.hover()
+    box.wait_for()
+    place = box.bounding_box()
+    assert place["y"] >= 0 and place["y"] + place["height"] <= WIDE["height"]
+    box.hover()
+    tab.wait_for_timeout(400)
+    assert box.is_visible()
 
 
 def test_a_formula_is_copied_as_tex_and_read_aloud(visit):

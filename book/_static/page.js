@@ -136,9 +136,14 @@ async function show(link) {
   for (const a of box.querySelectorAll("a[href]")) a.href = new URL(a.getAttribute("href"), to);
   document.body.append(box);
   box.hidden = false;
+  box.style.maxHeight = "";
+  box.scrollTop = 0;
   const place = link.getBoundingClientRect();
   const left = Math.min(place.left, innerWidth - box.offsetWidth - 12);
-  const above = place.bottom + box.offsetHeight + 12 > innerHeight && place.top > box.offsetHeight;
+  // Below, if it fits or if there is more room than above, where the page has its bar.
+  const over = place.top - 70, under = innerHeight - place.bottom - 14;
+  const above = box.offsetHeight > under && over > under;
+  box.style.maxHeight = `min(60vh, ${Math.max(90, above ? over : under)}px)`;
   box.style.left = `${Math.max(8, left) + scrollX}px`;
   box.style.top = `${(above ? place.top - box.offsetHeight - 6 : place.bottom + 6) + scrollY}px`;
   link.setAttribute("aria-describedby", "preview");
@@ -150,10 +155,16 @@ function hide() {
   box.hidden = true;
 }
 
-for (const [enter, leave] of [["mouseover", "mouseout"], ["focusin", "focusout"]]) {
-  document.addEventListener(enter, (event) => target(event.target) && show(target(event.target)));
-  document.addEventListener(leave, (event) => target(event.target) && hide());
+// The pointer may walk into the box, to scroll it.
+let leaving;
+const stay = () => clearTimeout(leaving);
+const leave = () => (leaving = setTimeout(hide, 200));
+for (const [enter, exit, end] of [["mouseover", "mouseout", leave], ["focusin", "focusout", hide]]) {
+  document.addEventListener(enter, (event) => target(event.target) && (stay(), show(target(event.target))));
+  document.addEventListener(exit, (event) => target(event.target) && end());
 }
+box.addEventListener("mouseenter", stay);
+box.addEventListener("mouseleave", leave);
 document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
 
 // On a map, the place that is pointed at shows its lines: to what it builds
