@@ -84,10 +84,10 @@ else unroll();
 // A formula says its label until its MathML comes, through which screen readers
 // can walk: from the end of the page, when there is time.
 const store = document.getElementById("mathml");
-const unread = store ? [...document.querySelectorAll("mjx-container[aria-label]")] : [];
-let mathml;
+let mathml, unread;
 const speak = () => {
   mathml ||= JSON.parse(store.textContent);
+  unread ||= [...document.querySelectorAll("mjx-container[aria-label]")];
   for (const formula of unread.splice(0, 40)) {
     const text = mathml[(formula.hasAttribute("display") ? "$$" : "$") + formula.dataset.tex];
     if (!text) continue;
@@ -99,7 +99,7 @@ const speak = () => {
   }
   if (unread.length) idle(speak);
 };
-if (unread.length) drawn(speak);
+if (store) drawn(speak);
 
 // Pointing at a reference, with mouse or keyboard, shows what it refers to.
 const box = document.createElement("div");
