@@ -197,6 +197,15 @@ def test_pointing_at_a_reference_shows_what_it_refers_to(visit):
     assert box.is_hidden()
     link.focus()
     box.wait_for()
+    # All of it can be seen, wherever the reference stands, and the pointer may walk into it.
+    link.evaluate("link => (link.blur(), scrollBy(0, link.getBoundingClientRect().top - innerHeight + 60))")
+    link.hover()
+    box.wait_for()
+    place = box.bounding_box()
+    assert place["y"] >= 0 and place["y"] + place["height"] <= WIDE["height"]
+    box.hover()
+    tab.wait_for_timeout(400)
+    assert box.is_visible()
 
 
 def test_a_formula_is_copied_as_tex_and_read_aloud(visit):
@@ -209,6 +218,8 @@ def test_a_formula_is_copied_as_tex_and_read_aloud(visit):
         return [formula.dataset.tex, clipboardData.getData("text/plain")];
     }""")
     assert f"${tex}$" in copied and "mjx" not in copied
+    assert tab.locator("mjx-container[aria-label], mjx-container:has(math)").count() == tab.locator("mjx-container").count()
+    tab.wait_for_function("!document.querySelector('.bd-article mjx-container[aria-label]')")
     tree = tab.context.new_cdp_session(tab).send("Accessibility.getFullAXTree")["nodes"]
     spoken = [node["role"]["value"] for node in tree if not node["ignored"]]
     assert "MathMLMath" in spoken and "MathMLSup" in spoken
@@ -286,7 +297,7 @@ def test_boxes_of_code_that_scroll_can_be_reached_by_keyboard(visit):
     tab.set_viewport_size(NARROW)
     tab.reload()
     tab.wait_for_function("'whole' in document.documentElement.dataset")
-    tab.wait_for_function("""() => [...document.querySelectorAll(".bd-article pre")].every((box) =>
+    tab.wait_for_function("""() => [...document.querySelectorAll(".bd-article pre")].every((box) => !box.checkVisibility() ||
         box.tabIndex === (box.scrollWidth > box.clientWidth ? 0 : -1))""")
     assert tab.locator(".bd-article pre[tabindex='0']").count()
 

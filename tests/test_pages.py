@@ -45,7 +45,8 @@ def typesetter():
 def test_a_formula_is_drawn_and_keeps_its_tex(typesetter):
     html = typesetter.formula(r"\norm{f}^2 < \inner{f}{g}", False)
     assert html.startswith("<mjx-container data-tex=")
-    assert r"\norm{f}^2 &lt; \inner{f}{g}" in html and "<math" in html
+    assert r"\norm{f}^2 &lt; \inner{f}{g}" in html and 'aria-label="‖f‖² &lt; ⟨f, g⟩"' in html
+    assert typesetter.mathml[r"$\norm{f}^2 < \inner{f}{g}"].startswith("<math")
     assert 'display="true"' in typesetter.formula("x", True) and 'display="true"' not in html
 
 
@@ -58,6 +59,16 @@ def test_the_style_sheet_has_the_fonts_and_asks_nobody_for_them(typesetter):
     css = typesetter.style()
     assert css.count("data:font/woff;base64,") >= 8 and "FONTS" not in css
     assert "http" not in css
+    signs = typeset.SIGN.findall(typesetter.formula(r"\sqrt{x}", False))
+    less = typesetter.style(signs)
+    assert len(less) < len(css) / 2 and all(f".{name}" in less for name, _ in signs)
+
+
+def test_mathml_stands_once_at_the_end_of_a_page(typesetter):
+    text = "".join(typesetter.formula(tex, display) for tex, display in [("a<b", True), ("c", False), ("c", False)])
+    kept = typeset.store(text, typesetter.mathml)
+    assert typeset.stored(text + kept) == {key: typesetter.mathml[key] for key in ("$$a<b", "$c")}
+    assert kept.count("<") == 2 and not typeset.store("no formula", typesetter.mathml)
 
 
 def test_threads_lead_from_a_statement_to_code_tests_and_proofs():
@@ -165,7 +176,7 @@ def test_tests_are_blocks_with_their_name():
 ])
 def test_formulas_of_excerpts_are_plain(typesetter, tex, plain):
     html = typesetter.formula(tex, False)
-    assert finding.formula(finding.FORMULA.search(html)[1]) == plain
+    assert unescape(finding.FORMULA.search(html)[1]) == plain
 
 
 PAGE = """<article class="bd-article"><section id="a"><h1>One<a class="headerlink">#</a></h1>

@@ -6,7 +6,6 @@ formulas in plain signs. The index is a script, so that a page opened from a
 file can load it too; ``search.js`` searches it.
 """
 
-import html
 import json
 import re
 from functools import cache
@@ -17,9 +16,7 @@ from xml.etree import ElementTree
 import threads
 from tangle import ROOT, chapters, pages
 
-FORMULA = re.compile(
-    r"<mjx-container.*?<mjx-assistive-mml[^>]*>(<math.*?</math>)</mjx-assistive-mml>"
-    r"</mjx-container>", re.S)
+FORMULA = re.compile(r'<mjx-container [^>]*?aria-label="([^"]*)".*?</mjx-container>', re.S)
 ARTICLE = re.compile(r'<article class="bd-article".*?</article>', re.S)
 UPPER = dict(zip("0123456789+-−=()ni∗*′⊤", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ**′ᵀ"))
 LOWER = dict(zip("0123456789+-−=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"))
@@ -145,7 +142,7 @@ def entries(text):
     if not article:
         return
     reader = Reader()
-    reader.feed(FORMULA.sub(lambda found: f" {html.escape(formula(found[1]))}"[
+    reader.feed(FORMULA.sub(lambda found: f" {found[1]}"[
         'display="true"' not in found[0] :], article[0]))
     for anchor, title, words, weight in reader.entries:
         if anchor.startswith("rkhs_lit."):

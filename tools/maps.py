@@ -8,12 +8,12 @@ are drawn anew in every build, from what the modules and the proofs say.
 import ast
 import re
 from functools import cache
-from html import escape
+from html import escape, unescape
 
 import threads
 import yaml
 from docutils import nodes
-from finding import FORMULA, formula
+from finding import FORMULA
 from links import number
 from sphinx.util.docutils import SphinxDirective
 from tangle import ROOT, chapters
@@ -94,7 +94,7 @@ def chapter_map(app, docname):
 def words(app, title):
     """A title in plain signs."""
     return "".join(
-        formula(FORMULA.search(typesetter(app).formula(node.astext(), False))[1])
+        unescape(FORMULA.search(typesetter(app).formula(node.astext(), False))[1])
         if isinstance(node.parent, nodes.math) else node.astext()
         for node in title.findall(nodes.Text)
     ).strip()

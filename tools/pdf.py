@@ -34,7 +34,7 @@ MARKS = """(title) => {
     box.append(link);
   }
   box.style = "font-size: 1px; line-height: 1px; color: transparent; overflow: hidden; height: 2px; margin: 0";
-  document.querySelector(".bd-article").append(box);
+  document.querySelector(".bd-article").prepend(box);   // at the end it could need a page
 }"""
 
 

@@ -10,15 +10,15 @@ import json
 import re
 from pathlib import Path
 
+from typeset import STORE, store, stored
+
 OPENING = re.compile(
     r'<div class="(?:proof|exercise|math)\b[^>]* id="((?!proof-\d)[^"]+)"[^>]*>')
 DIV = re.compile(r"<(/?)div\b")
-# Links to the place itself, what screen readers read, and identities that a
-# second copy must not have.
+# Links to the place itself, and identities that a second copy must not have.
 DROPPED = re.compile(
     r'<p class="threads">.*?</p>|<a class="headerlink".*?</a>| id="[^"]*"', re.S)
-SPOKEN = re.compile(
-    r'<mjx-assistive-mml.*?</mjx-assistive-mml>| data-tex="[^"]*"', re.S)
+COPIED = re.compile(r' data-tex="[^"]*"')
 TITLE = re.compile(r'<p class="admonition-title">(.*?)</p>', re.S)
 PLACE = re.compile(r"<!-- statement (\S+) -->")
 
@@ -38,19 +38,22 @@ def collect(app, error):
         return
     folder = Path(app.outdir, "_static", "previews")
     folder.mkdir(exist_ok=True)
-    known = {}
+    known, mathml = {}, {}
     for page in sorted(Path(app.outdir, "book").glob("*.html")):
         previews, text = {}, page.read_text(encoding="utf-8")
+        mathml |= stored(text)
         for found in OPENING.finditer(text):
             html = DROPPED.sub("", element(text, found.start()))
             known[found[1]] = html = html.replace('href="#', f'href="{page.name}#')
-            previews[found[1]] = SPOKEN.sub("", html)
+            previews[found[1]] = COPIED.sub("", html)
         data = json.dumps(previews, ensure_ascii=False, sort_keys=True)
         script = f'(window.PREVIEWS ||= {{}})["{page.stem}"] = {data};\n'
         (folder / f"{page.stem}.js").write_text(script, encoding="utf-8")
     for page in Path(app.outdir, "book", "api").glob("*.html"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(PLACE.sub(lambda found: folded(known[found[1]]), text), "utf-8")
+        own = mathml | stored(text)
+        text = STORE.sub("", PLACE.sub(lambda found: folded(known[found[1]]), text))
+        page.write_text(text.replace("</article>", store(text, own) + "</article>"), "utf-8")
 
 
 def folded(statement):

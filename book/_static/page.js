@@ -19,12 +19,13 @@ document.addEventListener("copy", (event) => {
 // The theme's bars that open a part of the contents have a picture only.
 for (const bar of document.querySelectorAll("nav summary")) bar.ariaLabel = "pages inside";
 
-// Code that is wider than its box can be reached by keyboard, to scroll it. The
+// Code that is wider than its box can be reached by keyboard, to scroll it; what
+// is folded away is measured when it is opened. The
 // theme calls this when a page has been read and when it changes.
 const page = document.documentElement;
 window.scrollable = () => {
   if (!("whole" in page.dataset)) return;
-  const boxes = [...document.querySelectorAll("pre, .cell_output > .output")];
+  const boxes = [...document.querySelectorAll("pre, .cell_output > .output")].filter((box) => box.checkVisibility());
   // First all are measured, then all are changed: else each change costs a layout.
   const wide = boxes.map((box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight);
   boxes.forEach((box, i) => (box.tabIndex = wide[i] ? 0 : -1));
@@ -75,8 +76,30 @@ const step = () => {
   if (parts.length) requestAnimationFrame(() => requestIdleCallback(step));
   else unroll();
 };
-if (parts.length && window.requestIdleCallback) addEventListener("load", () => requestIdleCallback(step));
+const idle = window.requestIdleCallback || setTimeout;
+const drawn = (next) => addEventListener("load", () => document.fonts.ready.then(() => setTimeout(() => idle(next), 300)));
+if (parts.length && window.requestIdleCallback) drawn(step);
 else unroll();
+
+// A formula says its label until its MathML comes, through which screen readers
+// can walk: from the end of the page, when there is time.
+const store = document.getElementById("mathml");
+let mathml, unread;
+const speak = () => {
+  mathml ||= JSON.parse(store.textContent);
+  unread ||= [...document.querySelectorAll("mjx-container[aria-label]")];
+  for (const formula of unread.splice(0, 40)) {
+    const text = mathml[(formula.hasAttribute("display") ? "$$" : "$") + formula.dataset.tex];
+    if (!text) continue;
+    const spoken = document.createElement("mjx-assistive-mml");
+    spoken.innerHTML = text;
+    formula.append(spoken);
+    formula.style.position = "relative";
+    for (const name of ["role", "aria-label"]) formula.removeAttribute(name);
+  }
+  if (unread.length) idle(speak);
+};
+if (store) drawn(speak);
 
 // Pointing at a reference, with mouse or keyboard, shows what it refers to.
 const box = document.createElement("div");
@@ -113,9 +136,14 @@ async function show(link) {
   for (const a of box.querySelectorAll("a[href]")) a.href = new URL(a.getAttribute("href"), to);
   document.body.append(box);
   box.hidden = false;
+  box.style.maxHeight = "";
+  box.scrollTop = 0;
   const place = link.getBoundingClientRect();
   const left = Math.min(place.left, innerWidth - box.offsetWidth - 12);
-  const above = place.bottom + box.offsetHeight + 12 > innerHeight && place.top > box.offsetHeight;
+  // Below, if it fits or if there is more room than above, where the page has its bar.
+  const over = place.top - 70, under = innerHeight - place.bottom - 14;
+  const above = box.offsetHeight > under && over > under;
+  box.style.maxHeight = `min(60vh, ${Math.max(90, above ? over : under)}px)`;
   box.style.left = `${Math.max(8, left) + scrollX}px`;
   box.style.top = `${(above ? place.top - box.offsetHeight - 6 : place.bottom + 6) + scrollY}px`;
   link.setAttribute("aria-describedby", "preview");
@@ -127,10 +155,16 @@ function hide() {
   box.hidden = true;
 }
 
-for (const [enter, leave] of [["mouseover", "mouseout"], ["focusin", "focusout"]]) {
-  document.addEventListener(enter, (event) => target(event.target) && show(target(event.target)));
-  document.addEventListener(leave, (event) => target(event.target) && hide());
+// The pointer may walk into the box, to scroll it.
+let leaving;
+const stay = () => clearTimeout(leaving);
+const leave = () => (leaving = setTimeout(hide, 200));
+for (const [enter, exit, end] of [["mouseover", "mouseout", leave], ["focusin", "focusout", hide]]) {
+  document.addEventListener(enter, (event) => target(event.target) && (stay(), show(target(event.target))));
+  document.addEventListener(exit, (event) => target(event.target) && end());
 }
+box.addEventListener("mouseenter", stay);
+box.addEventListener("mouseleave", leave);
 document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
 
 // On a map, the place that is pointed at shows its lines: to what it builds
