@@ -1,7 +1,7 @@
 """Conditional embeddings: a distribution for every x"""
 # The exported cells of book/conditional_embedding.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 705348d925b20546
+# Cells: 5621d3e22c3c8e5d
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -125,8 +125,7 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
     return ConditionalEmbedding(k, l, X, Y, lam)
 
 # %% [4] Choosing lambda
-def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y,
-                            lams) -> np.ndarray:
+def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y, lams) -> np.ndarray:
     """Squared distances of l(y_i, ·) from the embedding at x_i that was
     estimated without pair i, in a row for each λ of a list
     (:prf:ref:`prop-ce-loo`). The mean of a row is the criterion to

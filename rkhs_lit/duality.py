@@ -1,7 +1,7 @@
 """Duality: the price of a constraint"""
 # The exported cells of book/duality.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 414483cb986c471b
+# Cells: a1cbfe009c144e57
 
 # %% [1] Duality: the price of a constraint
 import numpy as np
@@ -28,4 +28,6 @@ def conjugate(points, values, slopes) -> np.ndarray:
     if gamma.shape[1] != s.shape[1]:
         raise ValueError(f"slopes must have {s.shape[1]} coordinates as "
                          f"the points have, got shape {gamma.shape}")
-    return np.max(gamma @ s.T - F, axis=1)       # max_i ⟨γ, s_i⟩ - F(s_i)
+    with np.errstate(over="ignore", invalid="ignore"):
+        top = np.max(gamma @ s.T - F, axis=1)    # max_i ⟨γ, s_i⟩ - F(s_i)
+    return check.finite(top, "slopes")

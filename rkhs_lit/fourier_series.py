@@ -1,7 +1,7 @@
 """Fourier series: a norm as a price list"""
 # The exported cells of book/fourier_series.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: f59c766e8617cf06
+# Cells: ad7181b0d17c69f5
 
 # %% [1] Fourier series: a norm as a price list
 from collections.abc import Callable, Sequence
@@ -95,8 +95,9 @@ def waves(T, l) -> np.ndarray:
     """Orthonormal functions on the circle, a column √2 cos(l t) for l > 0,
     1 for l = 0 and √2 sin(-l t) for l < 0 (:prf:ref:`thm-fourier-rkhs`)."""
     l = check.vector(l, "l")
-    angles = np.outer(as_line(T, "T"), np.abs(l)) - (l < 0) * (np.pi / 2)
-    return np.sqrt(1 + (l != 0)) * np.cos(angles)
+    with np.errstate(over="ignore"):
+        angles = check.finite(np.outer(as_line(T, "T"), np.abs(l)), "T l")
+    return np.sqrt(1 + (l != 0)) * np.cos(angles - (l < 0) * (np.pi / 2))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """HSIC: one number for dependence"""
 # The exported cells of book/hsic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 918621b8de814dd5
+# Cells: 6f6c41e4be03a578
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -233,8 +233,7 @@ def hsic(k: Kernel, l: Kernel, X, Y, *, unbiased: bool = True) -> float:
     error = ROUNDING * scale
     if abs(value) <= error and (is_constant(Phi) or is_constant(Psi)):
         return 0.0
-    return check.certain(float(value), error, "HSIC for k and l",
-                         abs(p * q))
+    return check.certain(float(value), error, "HSIC for k and l", abs(p*q))
 
 # %% [9] A million pairs
 @dataclass(frozen=True)
@@ -271,7 +270,8 @@ def hsic_low_rank(k: Kernel, l: Kernel, X, Y, *, tol: float = 1e-6,
     Phi, Psi = (moved(F)[0] for F in paired(k, l, X, Y, 4))
     tol = check.number(tol, "tol", "between 1e-11 and 1", 1e-11, 1.0)
     max_rank, n = check.whole(max_rank, "max_rank", 1), Phi.n
-    if not (Phi.diag().any() and Psi.diag().any()):     # a kernel that is 0
+    if not all(pivoted_cholesky(M.kernel, M, max_rank=1).any()
+               for M in (Phi, Psi)):                    # a kernel that is 0
         return BoundedHSIC(0.0, 0.0, (0, 0))
     (phi, rho), (psi, rho_) = (_landmarks(M, tol, max_rank)
                                for M in (Phi, Psi))
@@ -338,8 +338,7 @@ def hsic_test(k: Kernel, l: Kernel, X, Y, *, n_permutations: int = 999,
     F, G = F - F.mean(axis=0), G - G.mean(axis=0)
     p, q = np.linalg.norm(F.T @ F), np.linalg.norm(G.T @ G)   # ‖K‖, ‖L‖
     delta = eps_K * q + eps_L * p + eps_K * eps_L   # of the missing parts
-    factors = (eps_K <= 1e-8 * np.sum(F**2)
-               and eps_L <= 1e-8 * np.sum(G**2)
+    factors = (eps_K <= 1e-8 * np.sum(F**2) and eps_L <= 1e-8 * np.sum(G**2)
                and F.shape[1] * G.shape[1] <= 16 * n)
     statistics = partial(_by_factors, F, G)
     step = min(256, 1 + 2**19 // (1 + G.size))     # permutations at a time

@@ -1,7 +1,7 @@
 """Low rank: a thin factor for a large matrix"""
 # The exported cells of book/low_rank.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: e3c9ca840308900d
+# Cells: fb6228cc7f3688c8
 
 # %% [1] Low rank: a thin factor for a large matrix
 import math
@@ -122,7 +122,8 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
     >>> pivoted_cholesky(Gaussian(1.0), [0.0, 5.0, 0.0]).shape
     (3, 2)
     """
-    Phi = Features(kernel, X)
+    known = isinstance(X, Features) and X.kernel is kernel
+    Phi = X if known else Features(kernel, X)
     n, d, P = Phi.n, Phi.diag(), []          # d: the diagonal of R = K
     tol = check.number(tol, "tol", "between 0 and 1", 0.0, 1 - 2.0**-53)
     if return_pivots is not False:
@@ -131,8 +132,10 @@ def pivoted_cholesky(kernel: Kernel, X, *, tol: float = 1e-6,
         n, check.whole(max_rank, "max_rank", 1))
     with np.errstate(over="ignore"):
         trace, largest = d.sum(), d.max()
-    if trace == np.inf:
-        raise ValueError("kernel is too large: the trace overflows")
+    some = slice(None, None, 1 + n // 64)
+    if trace == np.inf or not trace and Phi.gram(None, some, some).any():
+        raise ValueError(f"{Phi.kernel_name} must have a finite trace, and "
+                         "must be zero if its diagonal is")
     G = np.empty((min(max_rank, 64), n))     # F', its rows filled so far
     while (r := len(P)) < max_rank and d.sum() > tol * trace:
         p = int(d.argmax())

@@ -1,7 +1,7 @@
 """Moore–Aronszajn: every kernel is a space of functions"""
 # The exported cells of book/moore_aronszajn.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 388c20d8b0a8d179
+# Cells: ade61ded83c9d651
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
@@ -57,8 +57,7 @@ def _rows(points, rows):
 
 def _joined(a, b):
     if isinstance(a, Pairs) and isinstance(b, Pairs):
-        return Pairs(_joined(a.first, b.first),
-                     _joined(a.second, b.second))
+        return Pairs(_joined(a.first, b.first), _joined(a.second, b.second))
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return [*a, *b]
     if a.ndim != b.ndim:                     # n points of the line
@@ -382,8 +381,7 @@ class _OrthonormalBasis:
         return solve_triangular(self.L, B.T, lower=True).T
 
 
-def kernel_from_basis(basis: Callable | Sequence[Callable],
-                      gram) -> Kernel:
+def kernel_from_basis(basis: Callable | Sequence[Callable], gram) -> Kernel:
     """The reproducing kernel b(x)' G⁻¹ b(y) of a space of functions
     (:prf:ref:`thm-basis-kernel`).
 

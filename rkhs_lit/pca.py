@@ -1,7 +1,7 @@
 """Kernel PCA: principal components that are functions"""
 # The exported cells of book/pca.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 827d31e3e67c1949
+# Cells: 22355fb1e70ea0db
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -230,8 +230,7 @@ def _bumps(Phi, W, Z):
     f, size, X = P.sum(axis=1), np.abs(P), Phi.seen
     error = _NOISE * (size @ np.abs(X).max(axis=1)
                       + np.abs(f) * np.abs(Z).max(axis=1))
-    safe = ((size.sum(axis=1) + f) / 2
-            + np.exp(-1.5) * (1 - W.sum(axis=1)))
+    safe = ((size.sum(axis=1) + f) / 2 + np.exp(-1.5) * (1 - W.sum(axis=1)))
     return f, P @ X - f[:, None] * Z, error, safe
 
 

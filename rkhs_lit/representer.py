@@ -1,7 +1,7 @@
 """The representer theorem: a search in infinite dimension that ends in n numbers"""
 # The exported cells of book/representer.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 94dd1f03e00ddd4a
+# Cells: b5d5d923bad15145
 
 # %% [1] The representer theorem: a search in infinite dimension that ends in n numbers
 from dataclasses import dataclass
@@ -72,10 +72,8 @@ class Loss(check.Record):
         if within:
             value = within(value, "parameter")
         elif value is not None:
-            raise ValueError(f"parameter must be None for the {self.name} "
-                             f"loss, got {value!r}")
-        vars(self).update(parameter=value,
-                          _shape=_SHAPES[self.name](value))
+            check.number(value, "parameter", f"None for {self.name}", 1, 0)
+        vars(self).update(parameter=value, _shape=_SHAPES[self.name](value))
 
     def __call__(self, y, z) -> np.ndarray:
         """The losses of the predictions z, one for each y."""
@@ -127,8 +125,7 @@ def _fenchel_young(loss, s, gamma):
         return np.maximum(bits, 0.0)
     best, q = loss._slope(s), loss._shape[2]
     missing = best - gamma
-    return (np.maximum(missing * (s - q * best), 0.0)
-            + q / 2 * missing**2)
+    return (np.maximum(missing * (s - q * best), 0.0) + q / 2 * missing**2)
 
 # %% [6] Newton's method along the path
 def _newton(Q, s, loss, sign, gamma, b, Z, W, c):

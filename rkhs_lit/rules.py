@@ -1,7 +1,7 @@
 """Kernels: inner products of features you need not see"""
 # The exported cells of book/rules.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 8a3543b73adef441
+# Cells: 54f7d77243756b32
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -38,7 +38,8 @@ class Definiteness(check.Record):
 
 # %% [3] A check that explains itself
 def _rounding(K):
-    return len(K) * np.finfo(float).eps * np.abs(K).sum(axis=1).max()
+    row = check.finite(np.abs(K).sum(axis=1).max(), "a row of K")
+    return len(K) * np.finfo(float).eps * row
 
 
 def _verdict(K, tol):
@@ -66,6 +67,7 @@ def _verdict(K, tol):
                         None, smallest)
 
 # %% [4] A check that explains itself
+@np.errstate(over="ignore", invalid="ignore")
 def is_positive_definite(K, tol: float | None = None) -> Definiteness:
     """Check an (n, n) matrix, and say why it fails
     (:prf:ref:`prop-witness`).
@@ -113,8 +115,7 @@ def checked(read: Callable, **default):
     >>> Scaled(np.uint8(20), Linear())    # c: float = checked(...)
     Scaled(c=20.0, kernel=Linear())
     """
-    return field(metadata={"read": check.function(read, "read")},
-                 **default)
+    return field(metadata={"read": check.function(read, "read")}, **default)
 
 
 class Kernel(check.Vectors):

@@ -1,7 +1,7 @@
 """Two samples: a test whose level is exact"""
 # The exported cells of book/two_samples.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: d4ef71536898bb89
+# Cells: d7d7ee673136141f
 
 # %% [1] Two samples: a test whose level is exact
 from dataclasses import dataclass
@@ -62,6 +62,7 @@ class PermutationTest(check.Record):
                 f"{self.pvalue:.6g}, B={len(self.null_distribution)})")
 
 # %% [3] Thousands of splits, one matrix product
+@np.errstate(over="ignore", invalid="ignore")
 def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
     """MMD², biased or `unbiased`, of all splits of a pooled sample, from
     its centred Gram matrix K, of which the upper half is read; a column of
@@ -80,7 +81,7 @@ def split_statistics(K, S, unbiased: bool = False) -> np.ndarray:
     if (S != S * S).any() or min(m.min(), N - m.max()) < at_least:
         raise ValueError(f"S must mark at least {at_least} points in each "
                          "column with 1, and as many with 0")
-    return np.array(_splits(K, unbiased, S))
+    return check.finite(np.array(_splits(K, unbiased, S)), "K")
 
 
 def _splits(K, unbiased, S):
