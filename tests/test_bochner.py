@@ -548,6 +548,13 @@ def test_frequencies_that_overflow_are_refused():
         spectral_sample(Matern(0.001, 1e-161) ** 2, 2000, dim=1, rng=0)
 
 
+def test_the_smoothness_of_a_matern_kernel_is_at_most_a_thousand():
+    """def-matern: beyond it is Gaussian to the digits that its formula has."""
+    assert Matern(1000.0, 1.0).nu == 1000.0
+    with pytest.raises(ValueError, match="^nu must be"):
+        Matern(1000.5, 1.0)
+
+
 @pytest.mark.parametrize("n, dim, name", [(0, 1, "n"), (1, 0, "dim"), (2.5, 1, "n")])
 def test_numbers_of_frequencies_and_coordinates_are_positive(n, dim, name):
     """thm-bochner on R^d has d >= 1."""
