@@ -150,6 +150,16 @@ def test_the_stub_fails(task):
     assert not found.passed and "is not written yet" in found.message
 
 
+def test_who_calls_what_is_withheld_is_told_so():
+    """cor-ridge-loo gives no answer to thm-ridge-fold, and is not there."""
+    def lazy(k, X, y, lam, folds):
+        raise NotImplementedError("write me: leave_one_out has no body yet")
+
+    found = verdict(BY_NAME["leave_fold_out"], lazy)
+    assert not found.passed
+    assert "leave_fold_out calls leave_one_out, which has no body yet" in found.message
+
+
 @task
 def test_the_book_passes_and_refuses_bad_input(task):
     found = verdict(task, None, robust=True)
