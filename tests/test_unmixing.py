@@ -250,10 +250,11 @@ def test_hsic_unmix_checks_its_input():
     with pytest.raises(ValueError, match="^k must be Gaussian"):
         hsic_unmix(Laplace(1.0), X, start)
     for bad in (X[:, 0], X[:2], X[:, [0, 0]], np.full((9, 2), np.nan), X * [1, 0], "X",
-                np.column_stack([X[:, 0], X[:, 0] + 1e-7 * X[:, 1]])):
+                np.column_stack([X[:, 0], X[:, 0] + 1e-7 * X[:, 1]]), X * [1, 0] + [0, 0.1]):
         with pytest.raises(ValueError, match="^X"):
             hsic_unmix(K1, bad, start)
-    for bad in (np.eye(3), [1.0, 0.0], [[1, 1], [2, 2]], [[0, 0], [1, 0]], np.full((2, 2), np.inf)):
+    for bad in (np.eye(3), [[1.0], [2.0]], [1.0, 0.0], [[1, 1], [2, 2]], [[0, 0], [1, 0]],
+                np.full((2, 2), np.inf)):
         with pytest.raises(ValueError, match="^start"):
             hsic_unmix(K1, X, bad)
     with pytest.raises(ValueError, match="^tol"):
