@@ -263,6 +263,8 @@ def test_hsic_unmix_checks_its_input():
         hsic_unmix(K1, X, start, max_steps=0)
     short = hsic_unmix(K1, X, [[1.0, 0.0], [1.0, 0.2]], max_steps=1)
     assert len(short.values) == 2 and not short.converged
+    exact = hsic_unmix(K1, X, start, tol=0.0, max_steps=1)         # asks for all that it can have
+    assert len(exact.values) <= 2 and not exact.converged
 
 
 def test_records_cannot_be_changed():
