@@ -489,6 +489,7 @@ def test_norms_that_are_zero_are_not_in_doubt():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, 50))
     assert is_constant(Features(Linear(), [2.0, 2.0]))
+    assert is_constant(Features(Linear(), [2.0]))
     assert not is_constant(Features(Delta(), ["a", "b"]))
     for k in (Gaussian(1.0), Linear(), k2, Delta()):
         for constant in (np.full(50, 3.3), np.full(50, 1e9)):
