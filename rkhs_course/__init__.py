@@ -10,6 +10,9 @@ In a notebook that ``python -m rkhs_course`` has written::
 their bodies, and `check` compares the student's function with the book's, in a
 process of its own.
 
+Beside a task other functions may be withheld that would give its answer away; they
+come back when its check holds.
+
 What the mask can do: whatever imports the function from ``rkhs_lit``, also a later
 module of the package, calls the student's; ``help``, ``inspect`` and tracebacks show
 a function without a body. What it cannot do: hide the answer from someone who goes and
@@ -20,38 +23,43 @@ import json
 import subprocess
 import sys
 
-from rkhs_course.masking import MaskedPackage, masked_sources
+from rkhs_course.masking import (MaskedPackage, defined, masked_sources, modules,
+                                 withhold)
 from rkhs_course.runner import reply
 
-__all__ = ["begin", "check", "mask"]
-_state = {"student": "", "masked": None}
+__all__ = ["begin", "check", "mask", "withheld"]
+_state = {"student": "", "masked": None, "package": None, "chapter": "",
+          "held": set(), "lent": set(), "blank": {}}
 
 
-def mask(*functions):
+def mask(*functions, withheld=None):
     """Give ``rkhs_lit`` without the bodies of these functions; a function asks for
     the one of its name in the notebook. Call it before anything imports the package.
+    What is withheld with them has no body either (see `masking.masked_sources`).
     """
+    wanted = {*functions, *(withheld or {})}
     if _state["masked"] is not None:
-        if _state["masked"] == set(functions):
+        if _state["masked"] == wanted:
             return
         raise RuntimeError("other functions are masked already: restart the kernel")
     if any(name.partition(".")[0] == "rkhs_lit" for name in sys.modules):
         raise RuntimeError("rkhs_lit was imported before: restart the kernel, and run "
                            "this cell first")
-    MaskedPackage(masked_sources(functions)).install()
-    _state["masked"] = set(functions)
+    _state["package"] = MaskedPackage(masked_sources(functions, withheld))
+    _state["package"].install()
+    _state["masked"] = wanted
 
 
 def begin(chapter, student=""):
     """Start the coursework of a chapter: mask its tasks, and choose the data of the
     checks by the student's name."""
-    from rkhs_course.tasks import of_chapter
+    from rkhs_course import tasks as table
 
-    tasks = of_chapter(chapter)
+    tasks = table.of_chapter(chapter)
     if not tasks:
         raise ValueError(f"no chapter with tasks is called {chapter!r}")
-    mask(*dict.fromkeys(task.function for task in tasks))
-    _state["student"] = str(student)
+    mask(*dict.fromkeys(task.place for task in tasks), withheld=table.withheld(tasks))
+    _state["student"], _state["chapter"] = str(student), chapter
     total, many = sum(task.points for task in tasks), "s" * (len(tasks) > 1)
     print(f"{len(tasks)} task{many}, {total} points: "
           + ", ".join(task.name for task in tasks))
@@ -79,3 +87,37 @@ def check(name, statement=None):
     if not found["passed"]:
         raise AssertionError(found["message"])
     print(found["message"])
+    lend(task)
+
+
+def lend(task):
+    """The task is done: give back what was withheld for it, unless another task still
+    needs it to be."""
+    from rkhs_course import tasks as table
+
+    if _state["package"] is None:
+        return
+    _state["held"].add(task.name)
+    missing = table.withheld(one for one in table.of_chapter(task.chapter)
+                             if one.name not in _state["held"])
+    for place in table.withheld([task]).keys() - missing:
+        module, _, name = place.partition(":")
+        _state["package"].lend(f"rkhs_lit.{module}", name)
+        if module == _state["chapter"]:
+            _state["lent"].add(name)
+            _give(name)
+
+
+def withheld(function):
+    """Of a function in a student notebook: blank, until the check holds with which it
+    comes back."""
+    wrapper = withhold(function)
+    _state["blank"][function.__qualname__] = wrapper
+    _give(function.__qualname__)
+    return wrapper
+
+
+def _give(name):
+    if name in _state["blank"] and name in _state["lent"]:
+        space = vars(sys.modules["__main__"])
+        _state["blank"][name].book = defined(modules()[_state["chapter"]], name, space)

@@ -34,7 +34,7 @@ from pathlib import Path
 from rkhs_course.handout import HandoutError, fingerprint, statements
 from rkhs_course.judge import questions, verdict
 from rkhs_course.masking import masked_sources
-from rkhs_course.tasks import TASKS, of_chapter
+from rkhs_course.tasks import TASKS, of_chapter, withheld
 
 LARGEST_FILE = 50_000_000              # bytes of a notebook
 LARGEST_REPLY = 20_000_000             # bytes through the pipe
@@ -222,8 +222,7 @@ def read_lines(pipe, process, seconds):
 
 def ask(cells, tasks, seed, *, seconds, cell_seconds, megabytes, hidden=()):
     """Run a submission; what `sorted_replies` says, and why it was stopped."""
-    functions = list(dict.fromkeys(task.function for task in tasks))
-    sources = masked_sources(functions)
+    sources = masked_sources([task.place for task in tasks], withheld(tasks))
     asked = [{**q, "number": i} for task in tasks
              for i, q in enumerate(questions(task, seed, robust=True))]
     here = Path(__file__).resolve().parent

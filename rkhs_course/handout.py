@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 
 from rkhs_course.masking import find, stub
-from rkhs_course.tasks import TASKS, of_chapter
+from rkhs_course.tasks import TASKS, of_chapter, withheld
 
 TAG = "task"
 MORE = "more"                          # cells that ask for more than a task does
@@ -186,17 +186,64 @@ Points are for the mathematics: a few lines of NumPy can earn them. Some of the
 chapter's own cells ask for more than the task does (singular Gram matrices, points
 that are no vectors, every attribute of a result). Such a cell may fail with a short
 answer, and that costs no points. It is an invitation to read the documentation of the
-function again."""
+function again.
+
+What would give an answer away has no body either: it comes back by itself as soon as the
+check holds. Cells in which the chapter computes the same numbers a second time, in another
+way, stay where they are. They belong to the text, and you may read them."""
 
 ASKS_MORE = """\
 *The next cell asks for more than the task does. With a short answer it may fail, which
 costs no points.*"""
+
+WAITS = """\
+*The next cell needs {names}, which comes back when the check of {tasks} holds. Run it
+again then.*"""
 
 # `check` and other short names belong to the chapters.
 BEGIN = """\
 import rkhs_course
 
 rkhs_course.begin("{chapter}", student="")"""
+
+
+def hide(notebook, chapter):
+    """Take the bodies of what is withheld with the tasks of a chapter; {name: the tasks
+    with which it comes back}."""
+    tasks, own, found = of_chapter(chapter), f"{chapter}:", {}
+    for place, instead in withheld(tasks).items():
+        if not place.startswith(own):
+            continue
+        name = place.removeprefix(own)
+        waits = [task for task in tasks if place in withheld([task])]
+        if not instead:
+            found[name.rpartition(".")[2]] = waits
+        why = " and ".join(f"`{task.name}`" for task in waits)
+        for cell in notebook.cells:
+            if defines(cell, name):
+                cell.source = marked(stub(cell.source, name, f"Comes with {why}.",
+                                          instead), name)
+    return found
+
+
+def marked(source, name):
+    """The source with a decorator, so that the check can give the function back."""
+    node, lines = find(ast.parse(source), name), source.splitlines()
+    top = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+    lines.insert(top - 1, " " * node.col_offset + "@rkhs_course.withheld")
+    return "\n".join(lines)
+
+
+def waits(cell, hidden, undone):
+    """What to say above a cell of the chapter that uses what is withheld, or None."""
+    if cell.cell_type != "code" or exported(cell):
+        return None
+    names = [name for name, tasks in hidden.items()
+             if re.search(rf"\b{name}\(", cell.source) and set(tasks) & undone]
+    tasks = dict.fromkeys(task.name for name in names for task in hidden[name])
+    return WAITS.format(names=", ".join(f"`{name}`" for name in names),
+                        tasks=" and ".join(f"`{task}`" for task in tasks)
+                        ) if names else None
 
 
 def student_notebook(book, chapter, names):
@@ -213,6 +260,7 @@ def student_notebook(book, chapter, names):
         before[cell.id] = some
         for function in dict.fromkeys(task.function for task in some):
             cell.source = stub(cell.source, function, "Write the body here.")
+    hidden, undone = hide(notebook, chapter), set(of_chapter(chapter))
     for i, some in ends.items():
         after[notebook.cells[i].id] = some
     cells = []
@@ -224,11 +272,15 @@ def student_notebook(book, chapter, names):
         if MORE in cell.metadata.get("tags", []):
             cells.append(nbformat.v4.new_markdown_cell(ASKS_MORE, id=f"more-{cell.id}"[:64]))
             cell.metadata["tags"].append("raises-exception")   # Run All goes on
+        if text := waits(cell, hidden, undone):
+            cells.append(nbformat.v4.new_markdown_cell(text, id=f"waits-{cell.id}"[:64]))
+            cell.metadata.setdefault("tags", []).append("raises-exception")
         if cell.cell_type == "code":
             cell.execution_count = None
             cell.metadata["rkhs_course"] = {"source": fingerprint(cell.source)}
         cells.append(cell)
         for task in after.get(cell.id, ()):
+            undone.discard(task)
             source = (f'rkhs_course.check("{task.name}",\n'
                       f'                  "{names[task.label]}")')
             check = nbformat.v4.new_code_cell(source, id=f"check-{task.name}"[:64])

@@ -6,6 +6,7 @@ input, so that a notebook can ask without loading the right answers itself.
 """
 
 import json
+import re
 import sys
 import warnings
 from dataclasses import dataclass
@@ -178,8 +179,10 @@ def verdict(name, seed, answers, statement=None, robust=False):
     if got[first] is None:
         error = answers[first].get("error") if isinstance(answers[first], dict) else None
         error = str(error or "the answer cannot be read")[:300]
-        if "write me" in error:
-            parts = [f"{statement}: {task.function} is not written yet."]
+        if blank := re.search(r"write me: (\S+) has no body", error):
+            parts = [f"{statement}: {task.function} "
+                     + ("is not written yet." if blank[1] == task.function else
+                        f"calls {blank[1]}, which has no body yet either.")]
         else:
             parts.append(f"`{task.ask}` gives no numbers: {error}.")
     else:

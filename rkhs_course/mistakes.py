@@ -24,6 +24,18 @@ def _ridge(shift, kernel, X, y, centred=False):
     return r.RKHSFunction(kernel, X, solve(K + shift * eye(n), shifted))
 
 
+def _left_out(block):
+    """Residuals of all points, less the wrong system in each fold."""
+    def wrong(k, X, y, lam, folds):
+        S, e = r.smoother_matrix(k, X, lam), np.empty(len(y))
+        residual = y - S @ y
+        for F in folds:
+            e[F] = solve(block(S[np.ix_(F, F)]), residual[F])
+        return e
+
+    return wrong
+
+
 def _gp(kernel, X, y, noise, T, sign=-1, more=0.0):
     C = kernel(T, X)
     explained = C @ solve(kernel(X) + noise * eye(len(X)), C.T)
@@ -440,14 +452,19 @@ MISTAKES = {
             lambda k, X, y, lam: _ridge(lam, k, X, y, centred=True),
         WIDTH: lambda k, X, y, lam: _ridge(lam, _wide(k), X, y),
     },
-    "leave_one_out": {
-        "this is the residual of the fit to all points: divide by 1 - S_ii":
-            lambda k, X, y, lam: y - _ridge(lam, k, X, y)(X),
-        N_LAMBDA: lambda k, X, y, lam: r.leave_one_out(k, X, y, len(X) * lam),
+    "leave_fold_out": {
+        "this is the residual of the fit to all points: solve with the block of 1 - S":
+            lambda k, X, y, lam, folds: y - _ridge(lam, k, X, y)(X),
+        "every point was left out alone: a fold needs its whole block":
+            lambda k, X, y, lam, folds: r.leave_one_out(k, X, y, lam),
+        N_LAMBDA: lambda k, X, y, lam, folds:
+            r.leave_fold_out(k, X, y, len(X) * lam, folds),
         "this is the prediction, not its error":
-            lambda k, X, y, lam: y - r.leave_one_out(k, X, y, lam),
-        "divided by S_ii, not by 1 - S_ii": lambda k, X, y, lam:
-            (y - _ridge(lam, k, X, y)(X)) / np.diag(r.smoother_matrix(k, X, lam)),
+            lambda k, X, y, lam, folds: y - r.leave_fold_out(k, X, y, lam, folds),
+        "the block of S was taken, not that of 1 - S": _left_out(
+            lambda S: S),
+        "the block was multiplied where its system is to be solved": _left_out(
+            lambda S: np.linalg.inv(eye(len(S)) - S)),
     },
     "gp_posterior": {
         "`noise` is a variance, and was squared":

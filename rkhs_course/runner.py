@@ -203,6 +203,7 @@ def main():
     namespace = vars(main_module)
     stand_in = types.ModuleType("rkhs_course")        # for the notebook's own checks
     stand_in.begin = stand_in.check = stand_in.mask = lambda *_, **__: None
+    stand_in.withheld = lambda function: function
     namespace["display"] = lambda *_, **__: None
     sys.modules.update({"__main__": main_module, "rkhs_course": stand_in})
     out = Bounded(job["output"])

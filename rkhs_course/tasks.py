@@ -10,12 +10,12 @@ from a seed, so that every student has their own.
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
     """One task.
 
@@ -39,6 +39,12 @@ class Task:
         The largest error, relative to the largest number of the right answer.
     robust : bool
         Whether there is a mark for refusing a NaN.
+    also : tuple of str
+        Functions that would give the answer away, and are masked with this one until
+        its check holds: of the same chapter, or as ``module:name`` of another.
+    blank : dict
+        Others of the chapter, which must not raise meanwhile, each with the line that
+        stands for its body.
     """
 
     name: str
@@ -52,6 +58,13 @@ class Task:
     scope: str = ""
     rtol: float = 1e-6
     robust: bool = True
+    also: tuple = ()
+    blank: dict = field(default_factory=dict)
+
+    @property
+    def place(self):
+        """The function with its module, as in ``ridge:leave_one_out``."""
+        return f"{self.chapter}:{self.function}"
 
 
 @dataclass(frozen=True)
@@ -136,6 +149,14 @@ def sample(rng):
     X = points(rng, n)
     return dict(k=gaussian(rng), X=X, y=np.sin(2 * X[:, 0]) + 2 + rng.normal(size=n),
                 T=points(rng, 4), lam=float(rng.uniform(0.2, 0.6)))
+
+
+def _fold_data(rng):
+    """Three folds, of two or three points each."""
+    some = sample(rng)
+    folds = np.array_split(rng.permutation(len(some["y"])), 3)
+    return {name: some[name] for name in ("k", "X", "y", "lam")} | {
+        "folds": [fold.tolist() for fold in folds]}
 
 
 def only(maker, *names):
@@ -358,14 +379,17 @@ TASKS = [
          "The equation of the proposition: without m only the tiles with u <= v are "
          "visited. The last tile of a row may be smaller.",
          "One thread will do, and any size of tiles; the chapter's own cells also want "
-         "the order of the runs.", robust=False),
+         "the order of the runs.", robust=False,
+         also=("_run",)),
     Task("riesz_representer", "riesz", "riesz_representer", "thm-riesz-gram", 3,
          "riesz_representer(G, l)", _riesz_data,
-         "Part 1 of the proof ends with l_i = Σ_j G_ij c_j: solve that for c."),
+         "Part 1 of the proof ends with l_i = Σ_j G_ij c_j: solve that for c.",
+         also=("gram_solve", "_solve_independent", "_solve_on_range")),
     Task("normalised", "rules", "normalised", "lem-conjugation", 2,
          "normalised(k)(X, Y)", _cosine_data,
          "The sentence after the proof: which f gives the features f(x) φ(x) norm one? "
-         "Conjugated multiplies by it."),
+         "Conjugated multiplies by it.",
+         also=("_InverseNorm.__call__",)),
     Task("polynomial_features", "kernels", "polynomial_features", "thm-monomials", 4,
          "polynomial_features(X, m, c) @ polynomial_features(Y, m, c).T",
          _monomials_data,
@@ -379,30 +403,36 @@ TASKS = [
     Task("norm", "moore_aronszajn", "norm", "lem-expansion-definite", 2, "norm(f)",
          only(_inner_data, "f"),
          "The lemma ends with ‖f‖ = √⟨f, f⟩, and the inner product of f with itself is "
-         "a sum over the Gram matrix of its own points.", robust=False),
+         "a sum over the Gram matrix of its own points.", robust=False,
+         also=("norm_and_error",)),
     Task("kernel_from_basis", "moore_aronszajn", "kernel_from_basis",
          "thm-basis-kernel", 4,
          "kernel_from_basis(lambda X: np.column_stack([X, X[:, 0]**2]), G)(T)",
          _basis_data,
          "The proof looks for the representer Σ_j c_j b_j of the value at x and finds "
          "c = G⁻¹ b(x); its last line has the features L⁻¹ b(x).",
-         "One function that returns an array of values is enough."),
+         "One function that returns an array of values is enough.",
+         also=("_OrthonormalBasis.__call__",)),
     Task("interpolate", "interpolation", "interpolate", "thm-interpolant", 4,
          "interpolate(k, X, y)(T)",
          only(sample, "k", "X", "y", "T"),
-         "The first line of the proof: s(x_i) = (Kc)_i, so which c gives y?"),
+         "The first line of the proof: s(x_i) = (Kc)_i, so which c gives y?",
+         also=("_solve",)),
     Task("project", "interpolation", "project", "thm-rkhs-projection", 4,
          "project(f, X)(T)", _project_data,
-         "The displayed line of the proof: 0 = ⟨f - g, k_{x_i}⟩ = f(x_i) - (Kc)_i."),
+         "The displayed line of the proof: 0 = ⟨f - g, k_{x_i}⟩ = f(x_i) - (Kc)_i.",
+         also=("_solve",)),
     Task("power_function", "interpolation", "power_function", "thm-power-function", 4,
          "power_function(k, X, T)",
          only(sample, "k", "X", "T"),
          "Pythagoras, in the middle of the proof: P(t)² = ‖k_t‖² - ‖P_V k_t‖², and "
-         "P_V k_t has the coefficients K⁺κ(t)."),
+         "P_V k_t has the coefficients K⁺κ(t).",
+         also=("_solve",)),
     Task("spectral_inner", "fourier_series", "spectral_inner", "thm-weighted-l2", 2,
          "spectral_inner(a, b, lam)", _spectral_data,
          "In this space the functions √λ_j e_j are orthonormal: what is the "
-         "coefficient of f with respect to them?"),
+         "coefficient of f with respect to them?",
+         also=("spectral_norm",)),
     Task("integral_operator", "mercer", "integral_operator", "prop-integral-operator", 3,
          "integral_operator(k, X, w, f)(T)", _operator_data,
          "Part 2 of the proof: (S_k f)(x) = ∫ k(x, y) f(y) dμ(y). What is this for "
@@ -433,20 +463,27 @@ TASKS = [
          "The two steps of the proof (the loss does not change, the norm does not "
          "grow) leave f = Σ α_i k(x_i, ·). Write the risk as a function of α, and set "
          "its gradient to zero.",
-         "Asked for the squared loss only; the chapter's own cells ask for all seven."),
+         "Asked for the squared loss only; the chapter's own cells ask for all seven.",
+         also=("_follow_path", "_newton", "_solver", "ridge:ridge", "ridge:ridge_path",
+               "gaussian_process:gp_posterior")),
     Task("duality_gap", "representer", "duality_gap", "thm-risk-gap", 5,
          "duality_gap(f, y, 'squared', lam)", _gap_data,
          "The last line of the proof: the gap is Σ FY(s_i, γ_i) + λ‖f - f_γ‖². With "
          "γ = 2λα the second term is zero; for φ(s) = s² what is φ*(γ)?",
-         "Asked for the squared loss only; the chapter's own cells ask for all seven."),
+         "Asked for the squared loss only; the chapter's own cells ask for all seven.",
+         also=("_certificate", "_fenchel_young")),
     Task("ridge", "ridge", "ridge", "thm-ridge-rkhs", 4, "ridge(k, X, y, lam)(T)",
          sample,
          "\"Finding it\" in the proof: where does the gradient 2K((K + λI)a - y) "
-         "vanish?"),
-    Task("leave_one_out", "ridge", "leave_one_out", "cor-ridge-loo", 4,
-         "leave_one_out(k, X, y, lam)",
-         only(sample, "k", "X", "y", "lam"),
-         "The residual of the fit to all points, divided by 1 - S_ii: what is S?"),
+         "vanish?",
+         also=("ridge_path", "_all_weights", "representer:minimize_risk",
+               "gaussian_process:gp_posterior")),
+    Task("leave_fold_out", "ridge", "leave_fold_out", "thm-ridge-fold", 4,
+         "leave_fold_out(k, X, y, lam, folds)", _fold_data,
+         "The residuals r = Ry of the fit to all points are those of the fit without F, "
+         "multiplied by a block of R: which system with r_F has the solution e_F?",
+         "`folds` are lists of indices in which every point stands once.",
+         also=("_left_out", "leave_one_out")),
     Task("gp_posterior", "gaussian_process", "gp_posterior", "thm-gp-posterior", 4,
          "gp_posterior(k, X, y, lam, T)[1]", sample,
          "The proof names A, B and C of the conditioning lemma. The mean is C B⁻¹ y, "
@@ -466,12 +503,15 @@ TASKS = [
          _qp_data,
          "Without bounds the KKT conditions are linear: Px + q + A'y = 0 and Ax = b. "
          "By part 3 whoever satisfies them is optimal.",
-         "Asked with equations only, and only `.x` is compared."),
+         "Asked with equations only, and only `.x` is compared.",
+         also=("_verdict", "_optimum", "_exact", "_polished", "_standard")),
     Task("svm", "svm", "svm", "thm-svm-dual", 5, "svm(k, X, y, C).decision(T)",
          _svm_data,
          "Solve the dual (`solve_qp` does), then find b from a support vector with "
          "0 < α_i < C: it lies on the margin.",
-         "Only `.decision(T)` is compared.", rtol=1e-4),
+         "Only `.decision(T)` is compared.", rtol=1e-4,
+         also=("_working_sets", "_climb", "_face", "_soft", "_hard", "_placed",
+               "representer:minimize_risk")),
     Task("svm_cross_validate", "svm_choice", "svm_cross_validate", "alg-svm-cv", 3,
          "svm_cross_validate(kernels, X, y, Cs, folds=folds).errors", _svm_folds,
          "Step 1: for each fold train on the points of the other folds only, and compare "
@@ -486,14 +526,21 @@ TASKS = [
          3, "embedding_error(k, X)",
          lambda rng: dict(k=gaussian(rng), X=points(rng, size(rng))),
          "The proof: ê = (nD - A) / (n²(n - 1)) with the sum D over the diagonal and "
-         "the sum A over all pairs."),
+         "the sum A over all pairs.",
+         also=("_visit",)),
     Task("mmd2_biased", "mmd", "mmd2_biased", "prop-mmd-feature-means", 3,
          "mmd2_biased(k, X, Y)", two_samples,
-         "The squared distance of two means: three averages of k."),
+         "The squared distance of two means: three averages of k.",
+         also=("two_samples:mmd_test", "two_samples:split_statistics",
+               "two_samples:_splits")),
     Task("mmd2_unbiased", "mmd", "mmd2_unbiased", "thm-mmd-unbiased", 4,
          "mmd2_unbiased(k, X, Y)", two_samples,
          "Only pairs of different points of one sample have the right mean: how many "
-         "are there?"),
+         "are there?",
+         also=("two_samples:mmd_test", "two_samples:split_statistics",
+               "two_samples:_splits"),
+         blank={"_mean": "return float(Phi.dot(np.ones((Psi or Phi).n), Psi).mean())"
+                         " / (Psi or Phi).n"}),
     Task("permutation_pvalue", "two_samples", "permutation_pvalue",
          "thm-permutation-level", 2, "permutation_pvalue(t, null)", _pvalue_data,
          "The actual sample is one of the 1 + B that the theorem counts, and a tie "
@@ -506,33 +553,41 @@ TASKS = [
     Task("hs_inner", "cross_covariance", "hs_inner", "thm-operator-calculus", 4,
          "hs_inner(A, B)", _operators_data,
          "Part 4: the inner product of k_x ⊗ l_y and k_x' ⊗ l_y' is k(x, x') l(y, y'); "
-         "sum with the weights of both."),
+         "sum with the weights of both.",
+         also=("_trace", "_visit", "hs_norm")),
     Task("coco_value", "coco", "coco", "thm-coco-spectral", 4, "coco(k, l, X, Y).value",
          _coco_data,
          "Part 3 of the proof: the eigenvalues of K̃L̃. Or part 1, with any factors. A pair "
-         "that occurs twice makes both Gram matrices singular."),
+         "that occurs twice makes both Gram matrices singular.",
+         also=("_leading", "_from_range", "_by_lanczos")),
     Task("coco_witnesses", "coco", "coco", "thm-coco-witnesses", 4,
          "(lambda c: np.outer(c.f(S), c.g(T)))(coco(k, l, X, Y))", _witness_data,
          "The proof defines f with the weights (Gv)_i / (nγ), and g with (Fu)_i / (nγ).",
-         "f and g may both change their sign: the products f(s) g(t) are compared."),
+         "f and g may both change their sign: the products f(s) g(t) are compared.",
+         also=("_leading", "_from_range", "_by_lanczos")),
     Task("coco_test", "coco", "coco_test", "prop-coco-level", 4,
          "(lambda t: [t.statistic, t.pvalue])"
          "(coco_test(k, l, X, Y, n_permutations=B, rng=0))", _coco_test_data,
          "The sample itself is one of the B + 1 permutations that the proof compares: "
          "look at the fraction in the statement.",
-         "On data with a dependence that no permutation reaches."),
+         "On data with a dependence that no permutation reaches.",
+         also=("_norm",)),
     Task("hsic_biased", "hsic", "hsic_biased", "thm-hsic-biased", 3,
          "hsic_biased(K, L)", lambda rng: grams(rng, "K", "L"),
          "The last line of the proof divides tr(KHLH) by n²; or take the three sums at "
-         "its beginning.", FRACTIONS),
+         "its beginning.", FRACTIONS,
+         also=("hsic", "hsic_test", "_by_factors", "_by_matrices", "hsic_gamma_test",
+               "conditional_independence:conditional_hsic")),
     Task("hsic_unbiased", "hsic", "hsic_unbiased", "thm-hsic-unbiased", 4,
          "hsic_unbiased(K, L)", lambda rng: grams(rng, "K", "L"),
          "S, T and U are sums without the diagonals. The proof brings them to the "
-         "denominator n(n-1)(n-2)(n-3) and collects their factors.", FRACTIONS),
+         "denominator n(n-1)(n-2)(n-3) and collects their factors.", FRACTIONS,
+         also=("hsic", "hsic_low_rank", "_u_form")),
     Task("hsic_null_moments", "hsic", "hsic_null_moments", "thm-hsic-null-moments", 5,
          "hsic_null_moments(K, L)", _null_data,
          "For n = 5 there are 120 permutations: the definition of T_π at the beginning "
-         "is enough. For large n follow the patterns of the proof.", FRACTIONS),
+         "is enough. For large n follow the patterns of the proof.", FRACTIONS,
+         also=("_null_moments", "hsic_gamma_test")),
     Task("balanced_labels", "unmixing", "balanced_labels", "thm-balanced-labels", 2,
          "balanced_labels(y)", _labels_data,
          "Both classes weigh the same, and the labels sum to zero: that makes Hy = y in "
@@ -541,19 +596,27 @@ TASKS = [
          "thm-conditional-gram", 4, "conditional_hsic(Kx, Ky, Kz, lam)",
          _conditional_data,
          "Part 2: tr(K̃x R K̃y R) / n². The n beside λ comes from pushing Θ through the "
-         "inverse, in part 1 of the proof."),
+         "inverse, in part 1 of the proof.",
+         also=("normalised_conditional_hsic",)),
     Task("conditional_embedding", "conditional_embedding",
          "ConditionalEmbedding.__call__", "thm-ce-estimator", 4,
          "ConditionalEmbedding(k, l, X, Y, lam)(x)(T)", _embedding_data,
          "\"The factors n and 1/n cancel in front and remain beside λ\": the weights "
          "are (K + nλI)⁻¹ k_X(x).",
          "The kernels, the points and λ are `self.k`, `self.l`, `self.X`, `self.Y` and "
-         "`self.lam`."),
+         "`self.lam`.",
+         also=tuple(f"ConditionalEmbedding.{name}" for name in (
+             "_solve", "weights_at", "expectation", "transport", "operator"))
+         + ("embedding_leave_one_out",),
+         blank={"ConditionalEmbedding.__post_init__": "pass"}),
     Task("kernel_sum_rule", "bayes_rule", "kernel_sum_rule", "thm-kbr-gram", 4,
          "kernel_sum_rule(k, l, X, Y, prior, lam)(T)",
          only(_bayes_data, "k", "l", "X", "Y", "prior", "lam", "T"),
          "Part 1 of the proof: multiply by n. \"This is where the n beside λ comes "
-         "from.\"", rtol=1e-5),
+         "from.\"", rtol=1e-5,
+         also=("validate_bayes_rule",
+               "conditional_embedding:ConditionalEmbedding.transport",
+               "conditional_embedding:ConditionalEmbedding.operator")),
     Task("kernel_chain_rule", "bayes_rule", "kernel_chain_rule",
          "thm-kernel-chain-rule", 4,
          "kernel_chain_rule(k, l, X, Y, prior, lam).values(S, T)", _bayes_data,
@@ -564,7 +627,8 @@ TASKS = [
          "np.append(posterior_weights(G, w, phi, eps),"
          " posterior_weights(G, w, phi, eps, 'clipped'))", _posterior_data,
          "Part 1 is enough for \"squared\": G has been pushed through the inverse. Part 4 "
-         "is \"clipped\".", "Both methods are asked for.", robust=False, rtol=1e-5),
+         "is \"clipped\".", "Both methods are asked for.", robust=False, rtol=1e-5,
+         also=("validate_bayes_rule",)),
     Task("unit_mass", "filtering", "unit_mass", "def-filter-mass", 2,
          "np.append(unit_mass(v), unit_mass(w))", _mass_data,
          "Two numbers compete in the denominator of the definition.", robust=False),
@@ -573,9 +637,21 @@ TASKS = [
          "KernelBayesFilter(k, l, states, observations, lam, 1e-3).predict(f)(T)",
          _filter_data,
          "Part 1 of the proof: the weights (K + nλI)⁻¹ f(X), at the successors; and "
-         "weights get mass one.", rtol=1e-3),
+         "weights get mass one.", rtol=1e-3,
+         also=("KernelBayesFilter._run",),
+         blank={"KernelBayesFilter.retune": "return self"}),
 ]
 BY_NAME = {task.name: task for task in TASKS}
+
+
+def withheld(tasks):
+    """{"module:name": the line for its body, or ""} of what is masked with tasks."""
+    found = {}
+    for task in tasks:
+        for name in (*task.also, *task.blank):
+            place = name if ":" in name else f"{task.chapter}:{name}"
+            found[place] = task.blank.get(name, "")
+    return found
 
 
 def of_chapter(chapter):

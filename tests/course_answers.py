@@ -119,13 +119,13 @@ def ridge(kernel, X, y, lam):
     return RKHSFunction(kernel, X, np.linalg.inv(kernel(X) + lam * np.eye(len(X))) @ y)
 
 
-def leave_one_out(kernel, X, y, lam):
-    errors = []
-    for i in range(len(X)):
-        rest = np.arange(len(X)) != i
-        K = kernel(X[rest]) + lam * np.eye(len(X) - 1)
-        errors.append(y[i] - (kernel(X[[i]], X[rest]) @ np.linalg.solve(K, y[rest]))[0])
-    return np.array(errors)
+def leave_fold_out(kernel, X, y, lam, folds):
+    errors = np.zeros(len(X))
+    for F in folds:
+        rest = np.setdiff1d(np.arange(len(X)), F)
+        K = kernel(X[rest]) + lam * np.eye(len(rest))
+        errors[F] = y[F] - kernel(X[F], X[rest]) @ np.linalg.solve(K, y[rest])
+    return errors
 
 
 def gp_posterior(kernel, X, y, noise, T):

@@ -552,6 +552,13 @@ def test_frequencies_that_overflow_are_refused():
         spectral_sample(Matern(0.001, 1e-161) ** 2, 2000, dim=1, rng=0)
 
 
+def test_the_smoothness_of_a_matern_kernel_is_at_most_a_thousand():
+    """def-matern: beyond it is Gaussian to the digits that its formula has."""
+    assert Matern(1000.0, 1.0).nu == 1000.0
+    with pytest.raises(ValueError, match="^nu must be"):
+        Matern(1000.5, 1.0)
+
+
 def test_the_shares_of_a_sum_do_not_depend_on_its_scale():
     """prop-spectral-rules, part 2, for masses that are nearly zero."""
     for c in (1e-310, 1e-200, 1.0, 1e200):

@@ -621,6 +621,20 @@ def test_test_statistic_is_coco_and_permutes_y():
     assert np.isclose(low.statistic, result.statistic)
 
 
+@pytest.mark.parametrize("options", [{"max_rank": 1}, {"tol": 0.3}])
+def test_the_factors_of_a_test_have_the_rank_that_is_asked(options):
+    """thm-coco-low-rank, prop-coco-level: a statistic of few columns, in any order of the
+    pairs; and a test needs a permutation."""
+    x, y = np.array([[-0.1, 1.0, 0.2, 3.0, 0.3], [0.4, 2.0, 0.3, 5.0, 0.2]])
+    k, low = Gaussian(1.0), []
+    for seed in range(4):
+        low.append(coco_test(k, k, x, y, n_permutations=1, rng=seed, **options).statistic)
+    whole = coco(k, k, x, y).value
+    assert max(low) < 0.999 * whole and min(low) >= 0
+    with pytest.raises(ValueError, match="^n_permutations"):
+        coco_test(k, k, x, y, n_permutations=0)
+
+
 def test_level_is_kept_over_all_pairings():
     """prop-coco-level: over all 24 equally likely orders of Y."""
     x, y = np.array([0.0, 1.0, 3.0, 4.0]), np.array([0.0, 2.0, 2.0, 5.0])
@@ -646,6 +660,18 @@ def test_eigenvalues_may_be_negative_to_eight_digits_of_the_largest():
     table = np.outer(s, s) - 2e-9 * np.outer(v, v)
     k = FunctionKernel(lambda i, j: table[int(i), int(j)])
     assert np.isclose(coco(k, Linear(), np.arange(200.0), s).value, 1.0)
+
+
+@pytest.mark.parametrize("excess, refused", [(0.5e-8, False), (1.5e-8, True)])
+def test_cauchy_schwarz_may_fail_by_eight_digits(excess, refused):
+    """prop-rounded-gram: two points with k = 1 on the diagonal and -1 - 1.5e-8 beside it; the
+    centred Gram matrix has no negative eigenvalue."""
+    k = FunctionKernel(lambda s, t: 1.0 if s == t else -1.0 - excess)
+    if refused:
+        with pytest.raises(ValueError, match="^k must be"):
+            coco(k, Linear(), [0.0, 1.0], [0.0, 1.0])
+    else:
+        assert np.isclose(coco(k, Linear(), [0.0, 1.0], [0.0, 1.0]).value, 1 / 2)
 
 
 @pytest.mark.parametrize("share, zero", [(0.9, True), (1.1, False)])

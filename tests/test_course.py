@@ -26,10 +26,10 @@ import rkhs_lit
 from nbclient import NotebookClient
 from rkhs_course import grade, handout, judge
 from rkhs_course.__main__ import main
-from rkhs_course.masking import find, masked_sources, stub
+from rkhs_course.masking import find, masked_sources, modules, stub
 from rkhs_course.mistakes import MISTAKES
 from rkhs_course.runner import reply
-from rkhs_course.tasks import BY_NAME, TASKS, draws, encode, of_chapter
+from rkhs_course.tasks import BY_NAME, TASKS, draws, encode, of_chapter, withheld
 from tangle import ROOT, chapters
 
 BOOK = ROOT / "book"
@@ -49,6 +49,18 @@ def verdict(task, function, seed="ada", **options):
 def books(task):
     """The book's function."""
     return functools.reduce(getattr, task.function.split("."), rkhs_lit)
+
+
+WITHHELD = {chapter: [place.partition(":")[2] for place in withheld(of_chapter(chapter))
+                      if place.startswith(f"{chapter}:")] for chapter in chapters()}
+
+
+def without_body(source, name):
+    """The parsed source, less what a function does."""
+    tree = ast.parse(source)
+    for other in (name,) if isinstance(name, str) else name:
+        find(tree, other).body, find(tree, other).decorator_list = [ast.Pass()], []
+    return ast.dump(tree)
 
 
 def short(task):
@@ -138,6 +150,16 @@ def test_the_stub_fails(task):
     assert not found.passed and "is not written yet" in found.message
 
 
+def test_who_calls_what_is_withheld_is_told_so():
+    """cor-ridge-loo gives no answer to thm-ridge-fold, and is not there."""
+    def lazy(k, X, y, lam, folds):
+        raise NotImplementedError("write me: leave_one_out has no body yet")
+
+    found = verdict(BY_NAME["leave_fold_out"], lazy)
+    assert not found.passed
+    assert "leave_fold_out calls leave_one_out, which has no body yet" in found.message
+
+
 @task
 def test_the_book_passes_and_refuses_bad_input(task):
     found = verdict(task, None, robust=True)
@@ -178,7 +200,7 @@ def spoiled(task, change):
 @pytest.mark.parametrize("name, change, words", [
     ("cross_covariance", lambda a, n: -a, "Likely cause: the sign is wrong."),
     ("cross_covariance", lambda a, n: a.T, "the matrix is transposed"),
-    ("leave_one_out", lambda a, n: a**2, "Likely cause: the square root was forgotten"),
+    ("leave_fold_out", lambda a, n: a**2, "Likely cause: the square root was forgotten"),
     ("mmd2_biased", lambda a, n: a * n**2, "too large by the factor n²"),
     ("hsic_null_moments", lambda a, n: a / n, "every number is 1/n of what it should"),
     ("ridge", lambda a, n: a * n / (n - 1), "too large by the factor n/(n-1)"),
@@ -243,8 +265,11 @@ def test_a_student_notebook_is_its_chapter_without_answers(notebooks, chapter):
                 assert isinstance(documented.value, ast.Constant)
                 assert isinstance(body, ast.Raise) and "write me" in ast.unparse(body)
         else:
-            assert cells[cell.id].source == cell.source
-            assert cells[cell.id].outputs == cell.outputs
+            names = [name for name in WITHHELD[chapter] if handout.defines(cell, name)]
+            found = cells[cell.id]
+            assert found.source == cell.source or names and without_body(
+                found.source, names) == without_body(cell.source, names)
+            assert found.outputs == cell.outputs
 
 
 @pytest.mark.parametrize("chapter", ["coco", "hsic", "unmixing"])
@@ -292,6 +317,198 @@ def test_a_check_stands_below_what_the_books_function_calls(notebooks, task):
                 assert f"\ndef {node.id}(" not in "\n" + below
 
 
+# What stands beside a task
+
+# Of a function in the cell of a task, or called by nothing but tasks and what is
+# withheld with them: why it may keep its body.
+MAY_STAY = {
+    "checks what comes in, or says what is wrong": """
+        conventions:real_array riesz:_contradiction riesz:_flaw riesz:_judge
+        riesz:_scaled_gram riesz:_system interpolation:_judge mmd:_certain
+        fourier_series:_coefficients mercer:_measure mercer:_values
+        representer:_in_units quadratic:_checked quadratic:_scaled quadratic:_units
+        quadratic:_answer quadratic:_semidefinite hsic:_gram_pair hsic:_estimate
+        conditional_independence:_centred two_samples:PermutationTest.__post_init__
+        filtering:KernelBayesFilter.__post_init__""",
+    "shows or keeps a result": """
+        two_samples:PermutationTest.__repr__ svm_choice:SVMCrossValidation.__repr__
+        conditional_embedding:ConditionalEmbedding.__repr__
+        filtering:KernelBayesFilter.__repr__ svm:_machine coco:_some_unit""",
+    "is a type of data, with which answers are written": """
+        rules:Conjugated._diag rules:Conjugated._gram rules:Conjugated._prepare
+        kernels:Polynomial._of kernels:_OfProduct._diag kernels:_OfProduct._gram
+        conditional_embedding:conditional_embedding""",
+    "computes something else": """
+        low_rank:random_fourier_features mean_embedding:_less mean_embedding:_moved
+        mean_embedding:moved mean_embedding:squared_norm
+        conditional_independence:_trace filtering:KernelBayesFilter._estimates
+        filtering:KernelBayesFilter.locate coco:_range_factor coco:_pivot_factor
+        moore_aronszajn:_merged representer:_dual_matrix hsic:_landmarks hsic:tile_sums
+        quadratic:_cone quadratic:_farkas quadratic:_feasible quadratic:_ray
+        quadratic:_nearest""",
+    "is an algorithm that the chapter runs before the task": """
+        quadratic:_interior_point svm:pair_steps""",
+    "does nothing but call what is withheld": """
+        filtering:KernelBayesFilter.filter filtering:KernelBayesFilter.step
+        filtering:KernelBayesFilter.update""",
+    "is the definition, in the first sentences of the chapter": "mmd:witness",
+}
+STAYS = {place for places in MAY_STAY.values() for place in places.split()}
+
+
+def definitions(source):
+    """{name: the definition} of the functions and methods in a source."""
+    found = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{part.name}": part for part in node.body
+                      if isinstance(part, ast.FunctionDef)}
+    return found
+
+
+def mentions(node):
+    """The names, and parts of names, in a piece of code."""
+    return {part.id if isinstance(part, ast.Name) else part.attr for part in ast.walk(node)
+            if isinstance(part, (ast.Name, ast.Attribute))}
+
+
+@functools.cache
+def callers(chapter):
+    """{function of the chapter: who calls it, in the whole package}."""
+    found, books = {}, modules()
+    own = definitions(books[chapter])
+    for stem, source in books.items():
+        known = set(own) if stem == chapter else {
+            name.name for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.ImportFrom) for name in node.names}
+        for name, node in definitions(source).items():
+            for other in own:
+                last = other.rpartition(".")[2]
+                if last in mentions(node) and (stem, name) != (chapter, other) and (
+                        other in known or "." in other):
+                    found.setdefault(other, set()).add(f"{stem}:{name}")
+    return found
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_no_helper_of_a_task_and_nothing_in_its_cell_keeps_the_answer(chapter):
+    """What stands in the same cell, or is called by nothing but masked functions, is
+    withheld as well, or has a reason to stay."""
+    tasks = of_chapter(chapter)
+    masked = {task.place for task in tasks} | set(withheld(tasks))
+    beside = {name for name, who in callers(chapter).items() if who <= masked}
+    book = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4)
+    for i in handout.task_cells(book, chapter):
+        beside |= set(definitions(book.cells[i].source))
+    beside = {f"{chapter}:{name}" for name in beside}
+    assert beside - masked - STAYS == set()
+
+
+def test_nothing_stays_without_need():
+    """The list of what may keep its body does not go stale, and masks nothing."""
+    books = {stem: definitions(source) for stem, source in modules().items()}
+    for place in STAYS | set(withheld(TASKS)):
+        stem, _, name = place.partition(":")
+        assert name in books[stem], place
+    assert not STAYS & set(withheld(TASKS))
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_no_other_function_of_the_package_answers_a_task(chapter):
+    """One call of a public function, or of any function of the chapter, with the same
+    arguments, is not enough."""
+    run = subprocess.run([sys.executable, Path(course_answers.__file__).with_name(
+        "course_siblings.py"), chapter], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True, capture_output=True)
+    assert run.returncode == 0, run.stderr
+    for name, tried in json.loads(run.stdout).items():
+        data = judge.plain(next(draws(BY_NAME[name], "ada")))
+        task = BY_NAME[name]
+        right = judge.numbers(reply(task.ask, data, judge.namespace(task.function)))
+        assert [place for place, answers in tried.items() for answer in answers
+                if judge.close(judge.numbers(answer), right, task.rtol)] == []
+
+
+@pytest.mark.parametrize("chapter", [name for name in chapters() if WITHHELD[name]])
+def test_cells_above_a_check_do_without_what_it_brings_back(notebooks, chapter):
+    """Or they say that they wait for it; also where it is called by way of others."""
+    found = [definitions(cell.source) for cell in notebooks[chapter].cells
+             if handout.exported(cell)]
+    book = {name: node for some in found for name, node in some.items()}
+    undone = {task.name: task for task in of_chapter(chapter)}
+    told = False
+    for cell in notebooks[chapter].cells:
+        if cell.id.startswith("check-"):
+            undone.pop(cell.id.removeprefix("check-"))
+        elif cell.cell_type == "code" and not handout.exported(cell) and not told:
+            code = re.sub(r"^[%!].*$", "pass", cell.source, flags=re.M)
+            missing = {place.partition(":")[2] for place, line
+                       in withheld(undone.values()).items() if not line}
+            todo, reached = mentions(ast.parse(code)), set()
+            while todo:
+                name = todo.pop()
+                for other in book:
+                    if other == name and other not in reached:
+                        reached.add(other)
+                        todo |= mentions(book[other])
+            assert not reached & missing, cell.source
+        told = cell.id.startswith("waits-")
+
+
+LENT = '''
+import rkhs_course
+rkhs_course.begin("ridge")
+import numpy as np
+import rkhs_lit, sys
+from rkhs_lit import Gaussian, RKHSFunction, leave_one_out
+from rkhs_lit.ridge import *
+
+def says(action):
+    try:
+        return action()
+    except NotImplementedError as error:
+        print(error)
+
+x = np.linspace(-1, 1, 6)
+says(lambda: leave_one_out(Gaussian(1.0), x, x, 0.1))
+left_out = sys.modules["rkhs_lit.ridge"]._left_out
+says(lambda: left_out(x, np.eye(6), np.ones(6), np.arange(6)))
+
+@rkhs_course.withheld
+def leave_one_out(kernel, X, y, lam):
+    raise NotImplementedError("write me: leave_one_out has no body yet")
+
+{answer}
+rkhs_course.check("leave_fold_out", "Theorem 1")
+
+@rkhs_course.withheld                                # a cell that is run again
+def _left_out(y, U, c, folds, name="lams"):
+    raise NotImplementedError("write me: _left_out has no body yet")
+
+print(leave_one_out(Gaussian(1.0), [0.0, 100.0], [3.0, 5.0], 0.1),
+      rkhs_lit.leave_one_out(Gaussian(1.0), [0.0, 100.0], [3.0, 5.0], 0.1))
+print(*(np.allclose(f(x, np.eye(6), np.ones(6), np.arange(6)), x)
+        for f in (left_out, _left_out)))
+says(lambda: rkhs_lit.ridge_path(Gaussian(1.0), x, x, [0.1]))
+'''
+
+
+def test_what_was_withheld_comes_back_when_the_check_holds(tmp_path):
+    """cor-ridge-loo: in the notebook and in the package; what another task withholds
+    does not (thm-ridge-rkhs)."""
+    text = LENT.replace("{answer}", answer("leave_fold_out"))
+    (tmp_path / "student.py").write_text(text, encoding="utf-8")
+    run = subprocess.run([sys.executable, "student.py"], cwd=tmp_path, text=True,
+                         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == [
+        "2 tasks, 8 points: ridge, leave_fold_out", "write me: leave_one_out has no body yet", "write me: _left_out has no body yet",
+        "Theorem 1: holds.", "[3. 5.] [3. 5.]", "True True",
+        "write me: ridge_path has no body yet"]
+
+
 def test_unknown_chapters_are_refused(capsys, tmp_path):
     assert main(["make", "nowhere", "--book", str(BOOK), "--out", str(tmp_path)]) == 1
     assert main(["--book", str(tmp_path), "--out", str(tmp_path)]) == 1
@@ -316,7 +533,7 @@ def test_with_short_answers_the_rest_of_the_notebook_runs(chapter, tmp_path):
     for cell in handout.student_notebook(BOOK, chapter, NAMES).cells:
         if re.match(r"(?:\([\w-]+\)=\n)?## (?:At work|With more data)", cell.source):
             break
-        if cell.cell_type == "code" and not cell.source.startswith("rkhs_course.check"):
+        if cell.cell_type == "code":
             source = cell.source
             for one in of_chapter(chapter):
                 if handout.defines(cell, one.function):
@@ -385,7 +602,7 @@ def test_a_notebook_never_holds_the_answer_and_is_told_what_is_wrong(tmp_path):
 
 
 def test_the_masked_source_differs_in_the_body_only():
-    source, names = masked_sources(["hsic_unbiased"])["rkhs_lit.hsic"]
+    source, names, _ = masked_sources(["hsic_unbiased"])["rkhs_lit.hsic"]
     book = (ROOT / "rkhs_lit" / "hsic.py").read_text("utf-8")
     assert names == ["hsic_unbiased"]
     ours, theirs = ast.parse(source), ast.parse(book)
@@ -640,7 +857,7 @@ def test_the_books_own_cells_get_full_points(notebooks):
     sources = {cell.id: cell.source for cell in book.cells}
     found = nbformat.from_dict(notebooks["moore_aronszajn"])
     for cell in found.cells:
-        if "nbgrader" in cell.metadata and cell.metadata["nbgrader"]["solution"]:
+        if "write me" in cell.source:
             cell.source = sources[cell.id]
     rows = grade.grade_text("book", nbformat.writes(found))
     assert [row.points for row in rows] == [3, 2, 4], rows

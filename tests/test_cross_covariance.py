@@ -452,6 +452,20 @@ def test_norms_of_centred_operators_far_from_zero(k, n):
                               atol=0)
 
 
+def test_small_norms_of_many_points_are_in_doubt_below_their_rounding_only():
+    """def-precision: of features of size one, more than a thousand, the root of a sum of 1e-16
+    is certain to 3e-8; a covariance of 1e-5 has digits, one of 5e-9 has none."""
+    k, x, y = Gaussian(1.0), np.tile([0.0, 1.0], 550), np.repeat([0.0, 1.0], 550)
+    small = cross_covariance(k, k, x, y + 1e-4 * x)
+    few = cross_covariance(k, k, x[526:574], (y + 1e-4 * x)[526:574])
+    assert np.isclose(hs_norm(small), hs_norm(few), rtol=1e-3)
+    assert np.isclose(op_norm(small), op_norm(few), rtol=1e-3)
+    lost = cross_covariance(k, k, x, y + 3e-8 * x)
+    for measure in (hs_norm, op_norm):
+        with pytest.warns(PrecisionWarning, match="came out as"):
+            measure(lost)
+
+
 @pytest.mark.parametrize("n", [30, 1100])
 def test_norms_that_are_lost_far_from_zero_say_so(n):
     """def-precision: polynomial features near 1e9 cannot be moved."""
@@ -475,6 +489,7 @@ def test_norms_that_are_zero_are_not_in_doubt():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, 50))
     assert is_constant(Features(Linear(), [2.0, 2.0]))
+    assert is_constant(Features(Linear(), [2.0]))
     assert not is_constant(Features(Delta(), ["a", "b"]))
     for k in (Gaussian(1.0), Linear(), k2, Delta()):
         for constant in (np.full(50, 3.3), np.full(50, 1e9)):

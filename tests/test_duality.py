@@ -366,7 +366,8 @@ def test_the_conjugate_of_half_a_square_and_of_an_indicator():
     assert np.array_equal(conjugate(s, s**2 / 2, slopes), slopes**2 / 2)
     only = np.where(s == 0, 0.0, INF)
     assert np.array_equal(conjugate(s, only, slopes), np.zeros(3))
-    for bad in (np.full(129, INF), s[1:], np.where(s == 0, -INF, 0), np.where(s == 0, np.nan, 0)):
+    for bad in (np.full(129, INF), s[1:], np.append(s, 9.0), s[:, None],
+                np.where(s == 0, -INF, 0), np.where(s == 0, np.nan, 0)):
         with pytest.raises(ValueError, match="^values must"):
             conjugate(s, bad, slopes)
     with pytest.raises(ValueError, match="^slopes must"):

@@ -795,6 +795,16 @@ def test_what_is_refused_is_refused_with_a_bound_that_holds():
         riesz_representer(G, [1.0, 2, 1])
 
 
+def test_a_matrix_that_is_symmetric_to_few_digits_is_read_to_few_digits():
+    """prop-hidden: (1, 0), twice, and (1, t) with t = 1e-5 have the eigenvalue 2 t²/3. In a
+    matrix that is symmetric to 1e-10 it is not told from zero, in an exact one it is."""
+    v = np.array([[1.0, 0.0], [1.0, 0.0], [np.cos(1e-5), np.sin(1e-5)]])
+    G, skew = v @ v.T, np.zeros((3, 3))
+    skew[0, 2], skew[2, 0] = 1e-10, -1e-10
+    assert gram_solve(G, [1.0, 1.0, 1.0], slack=1e-8).rank == 2
+    assert gram_solve(G + skew, [1.0, 1.0, 1.0], slack=1e-8).rank == 1
+
+
 @pytest.mark.parametrize("size", [1e-200, 1e-6, 1.0, 1e200])
 def test_the_share_that_is_missing_and_its_bound_in_numbers(size):
     """prop-hidden: at (1, -1)/√2, of norm zero, the values 3 and 2 are 1/√2, a share of

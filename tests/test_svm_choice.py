@@ -70,6 +70,16 @@ def test_the_errors_are_those_of_machines_trained_without_the_fold(offset):
     assert found.test_error == np.mean(best.predict(X[found.test]) != y[found.test])
 
 
+def test_a_point_on_the_boundary_is_called_positive():
+    """alg-svm-cv: sign(0) counts as +1. Trained on the other four, f(0) = 0; trained on the
+    fifth alone, all are called negative, and two of the four are not."""
+    x, y = [-1.0, 1.0, -2.0, 2.0, 0.0], [-1, 1, -1, 1, -1]
+    machine = svm(Linear(), x[:4], y[:4], 1.0)
+    assert machine.decision([0.0]) == 0.0 and machine.predict([0.0]) == 1
+    found = svm_cross_validate(Linear(), x, y, [1.0], folds=[[4], [0, 1, 2, 3]])
+    assert np.isclose(found.errors, 3 / 5)
+
+
 def test_five_folds_are_the_default():
     """alg-svm-cv: each has a fifth of the points."""
     X, y = sample(40)

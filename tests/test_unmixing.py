@@ -156,6 +156,25 @@ def test_the_gradient_of_hsic_agrees_with_differences(n, d):
     assert result.converged and result.value < result.values[0]
 
 
+def test_the_gradient_has_the_size_that_differences_say():
+    """prop-unmix-gradient: a search ends at once where no entry is above the tolerance. The
+    covariance is diagonal, so that whitening changes no more than the order of the entries."""
+    rng, k = np.random.default_rng(1), Gaussian(0.8)
+    Z = rng.normal(size=(60, 2)) ** 3
+    Z -= Z.mean(axis=0)
+    Z = Z @ np.linalg.inv(np.linalg.cholesky(Z.T @ Z / 60)).T           # covariance I
+    W = np.array([[0.8, 0.6], [-0.28, 0.96]])
+
+    def objective(W):
+        u, v = (Z @ w / np.linalg.norm(w) for w in W)
+        return hsic_biased(k(u), k(v))
+
+    E = 1e-5 * np.eye(4).reshape(4, 2, 2)
+    size = max(abs(objective(W + e) - objective(W - e)) for e in E) / 2e-5
+    assert len(hsic_unmix(k, Z, W, tol=1.001 * size).path) == 1
+    assert len(hsic_unmix(k, Z, W, tol=0.999 * size, max_steps=1).path) == 2
+
+
 def test_unmixing_a_normal_vector_makes_its_components_uncorrelated():
     """prop-unmix-normal: the covariance of the components becomes diagonal, not the axes."""
     rng, M = np.random.default_rng(0), np.array([[2.0, 0.6], [1.2, 1.0]])
@@ -204,10 +223,12 @@ def test_hsic_unmix_checks_its_input():
     X, start = np.random.default_rng(0).normal(size=(20, 2)), np.eye(2)
     with pytest.raises(ValueError, match="^k must be Gaussian"):
         hsic_unmix(Laplace(1.0), X, start)
-    for bad in (X[:, 0], X[:2], X[:, [0, 0]], np.full((9, 2), np.nan), X * [1, 0], "X"):
+    for bad in (X[:, 0], X[:2], X[:, [0, 0]], np.full((9, 2), np.nan), X * [1, 0], "X",
+                np.column_stack([X[:, 0], X[:, 0] + 1e-7 * X[:, 1]]), X * [1, 0] + [0, 0.1]):
         with pytest.raises(ValueError, match="^X"):
             hsic_unmix(K1, bad, start)
-    for bad in (np.eye(3), [1.0, 0.0], [[1, 1], [2, 2]], [[0, 0], [1, 0]], np.full((2, 2), np.inf)):
+    for bad in (np.eye(3), [[1.0], [2.0]], [1.0, 0.0], [[1, 1], [2, 2]], [[0, 0], [1, 0]],
+                np.full((2, 2), np.inf)):
         with pytest.raises(ValueError, match="^start"):
             hsic_unmix(K1, X, bad)
     with pytest.raises(ValueError, match="^tol"):
@@ -216,6 +237,8 @@ def test_hsic_unmix_checks_its_input():
         hsic_unmix(K1, X, start, max_steps=0)
     short = hsic_unmix(K1, X, [[1.0, 0.0], [1.0, 0.2]], max_steps=1)
     assert len(short.values) == 2 and not short.converged
+    exact = hsic_unmix(K1, X, start, tol=0.0, max_steps=1)         # asks for all that it can have
+    assert len(exact.values) <= 2 and not exact.converged
 
 
 def test_records_cannot_be_changed():

@@ -23,6 +23,7 @@ import json
 import os
 import random
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -211,6 +212,12 @@ def reaching(line, spans, spent, reached):
     return sorted(spent if "" in names else names, key=spent.get)
 
 
+def patience(seconds):
+    """How long a fault may take on the clock, on a machine that does other things, too:
+    one that waits for ever spends no time of the processor."""
+    return 60 + 10 * seconds
+
+
 def test(module, text, seconds, plugin):
     """In a child: run the tests of a module. Never returns."""
     import resource
@@ -224,6 +231,7 @@ def test(module, text, seconds, plugin):
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, 8 * 2**30))
     if text is not None:
+        signal.alarm(patience(seconds))
         sys.meta_path.insert(0, Broken(module, text))
     settings.register_profile("quick", deadline=None, derandomize=True, database=None,
                               phases=[Phase.explicit, Phase.generate])
