@@ -1,7 +1,7 @@
 """Bayes' rule: change the prior, keep the sample"""
 # The exported cells of book/bayes_rule.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 977aaeecbe3c521a
+# Cells: 80c1dea25b78a278
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -42,8 +42,7 @@ def posterior_weights(G, w, phi, eps: float,
         if not abs(shift) >= np.finfo(float).eps * size:
             raise ValueError("eps must be larger, or it is lost beside an "
                              f"operator of size {size:.3g}")
-        # NumPy alone: in a loop, the threads of NumPy's and of SciPy's
-        # BLAS would get in each other's way.
+        # NumPy alone: in a loop, threads of two libraries would compete.
         R = np.linalg.solve(S + shift * np.eye(len(S)), phi)
         return check.finite(LG @ R.real, "eps")
 

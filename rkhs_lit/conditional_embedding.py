@@ -1,7 +1,7 @@
 """Conditional embeddings: a distribution for every x"""
 # The exported cells of book/conditional_embedding.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 5621d3e22c3c8e5d
+# Cells: 4a9e85bcf1ca0ba8
 
 # %% [1] Conditional embeddings: a distribution for every x
 from collections.abc import Sequence
@@ -111,10 +111,7 @@ def conditional_embedding(k: Kernel, l: Kernel, X, Y,
     (:prf:ref:`thm-ce-estimator`), from n pairs, with k on X and l on Y.
     The number λ > 0 is added to the operator C_XX, so nλ to K = k(X).
 
-    Examples
-    --------
-    Two groups, which a delta kernel keeps apart; with nλ = 1 a group of
-    three is averaged with the weights 1/(3 + 1):
+    With nλ = 1, a group of three points gets the weights 1/(3 + 1):
 
     >>> from rkhs_lit.kernels import Delta
     >>> m = conditional_embedding(Delta(), Delta(), list("aaabb"),
@@ -131,8 +128,6 @@ def embedding_leave_one_out(k: Kernel, l: Kernel, X, Y, lams) -> np.ndarray:
     (:prf:ref:`prop-ce-loo`). The mean of a row is the criterion to
     minimise. The other n - 1 pairs are fitted with the same nλ.
 
-    Examples
-    --------
     Two points that the kernel cannot compare predict 0 for each other:
 
     >>> from rkhs_lit.kernels import Gaussian

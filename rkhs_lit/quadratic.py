@@ -1,7 +1,7 @@
 """Quadratic programmes: an answer that comes with its proof"""
 # The exported cells of book/quadratic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: aac85efc01d97e70
+# Cells: 6a7ea6968b6d6715
 
 # %% [1] Quadratic programmes: an answer that comes with its proof
 from collections import namedtuple
@@ -388,14 +388,12 @@ class QPSolution(check.Record):
     * "optimal": x is a solution, with these multipliers: to the last
       digit if the programme is small, else up to 1e-7 of the terms of
       each condition and of the objective.
-    * "infeasible": A'y + C'λ - z + w = 0 and yet
-      lower'z - upper'w - b'y - c'λ = margin > 0. Then x is the point
+    * "infeasible" (exactly, before rounding): A'y + C'λ - z + w = 0 and
+      yet lower'z - upper'w - b'y - c'λ = margin > 0; x is the point
       within the bounds that is closest to obeying the other constraints.
-    * "unbounded": x is feasible, Pd = 0, Ad = 0, Cd <= 0, d never meets a
-      bound, and q'd = -margin < 0. The multipliers are zero.
+    * "unbounded" (likewise): x is feasible, Pd = 0, Ad = 0, Cd <= 0, d never
+      meets a bound, and q'd = -margin < 0. The multipliers are zero.
     * "not decided": `reason` says why; x is the best point that was met.
-
-    "infeasible" and "unbounded" were proved exactly, and then rounded.
     """
 
     status: str

@@ -1,7 +1,7 @@
 """Riesz: every continuous functional is an inner product"""
 # The exported cells of book/riesz.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: d5f50a27e3584bbd
+# Cells: 7eb63c18c49da2d9
 
 # %% [1] Riesz: every continuous functional is an inner product
 import warnings
@@ -186,25 +186,18 @@ def riesz_representer(gram, values, *,
     """Coefficients of a Riesz representer (:prf:ref:`thm-riesz-gram`).
 
     The functional with values ℓ(b_i) = l_i on the span of b_1, ..., b_n
-    is the inner product with c_1 b_1 + ... + c_n b_n, where G c = l.
-
-    For dependent elements c has the least Euclidean norm. If `values`
+    is the inner product with c_1 b_1 + ... + c_n b_n, where G c = l, for
+    the inner products G_ij = ⟨b_i, b_j⟩ in `gram`; the b_i may be
+    dependent, and `values` may have several functionals in columns. For
+    dependent elements c has the least Euclidean norm. If `values`
     contradict a dependence there is no representer, and a ValueError says
-    so. A `PrecisionWarning` says that rounding in `gram` decides c.
+    so. A `PrecisionWarning` says that rounding in `gram` decides c. What
+    counts as zero relative to one is `tol`, by default 10 n ε.
 
     Evaluation at 1 of a + b x on [0, 1] is represented by 6 x - 2:
 
     >>> print(riesz_representer([[1, 1/2], [1/2, 1/3]], [1, 1]).round(6))
     [-2.  6.]
-
-    Parameters
-    ----------
-    gram : (n, n) array
-        Inner products G_ij = ⟨b_i, b_j⟩; the b_i may be dependent.
-    values : (n,) or (n, r) array
-        Values at b_1, ..., b_n of one functional, or of r in columns.
-    tol : float, optional
-        What counts as zero relative to one; by default 10 n ε.
     """
     found = gram_solve(gram, values, tol=tol)
     _judge(found, np.asarray(values, dtype=float))

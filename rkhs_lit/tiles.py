@@ -1,7 +1,7 @@
 """Work in pieces: sums over tiles, in parallel"""
 # The exported cells of book/tiles.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: a8404e1979c77cf6
+# Cells: 165a95770f05c4f7
 
 # %% [1] Work in pieces: sums over tiles, in parallel
 import io
@@ -247,18 +247,12 @@ def reduce_tiles(visit: Callable, start: Callable | None, n: int,
     matrix, of which only the tiles on and above the diagonal are visited
     (:prf:ref:`prop-tiles`).
 
-    Parameters
-    ----------
-    visit : function of (total, i, j)
-        Adds to the total, in place, what the tile with the rows i and the
-        columns j contributes (both are slices) and, in a symmetric matrix
-        for i != j, what the transposed tile contributes. For processes it
-        must be picklable, as ``functools.partial(function, data)`` is.
-    start : function or None
-        ``start()`` makes an empty total, one for each run of tiles. With
-        None, `visit` puts its tile into an array of this process itself.
-    n, m : int
-        The shape; None for m says that the matrix is symmetric.
+    ``visit(total, i, j)`` adds to the total, in place, what the tile with
+    the rows i and the columns j, both slices, contributes and, in a
+    symmetric matrix (m is None) for i != j, what the transposed tile
+    contributes. ``start()`` makes an empty total, one for each run; with
+    None, `visit` puts its tile into an array of this process itself. For
+    processes write both as ``functools.partial(function, data)``.
 
     >>> K = np.ones((600, 600))                    # symmetric
     >>> def visit(sums, i, j):
