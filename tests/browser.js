@@ -59,6 +59,12 @@ function cut() {
   for (const formula of document.querySelectorAll(".bd-article p mjx-container:not([display])"))
     if (formula.clientWidth && formula.scrollWidth > 1.5 * formula.clientWidth + 8 && formula.scrollWidth < room)
       faults.push(`squeezed: ${place(formula)}`);
+  // A formula clips what leaves its box: letters need room above them.
+  for (const formula of document.querySelectorAll(".bd-article mjx-container")) {
+    if (getComputedStyle(formula).overflowY === "visible" || !formula.clientHeight) continue;
+    const top = Math.min(...[...formula.querySelectorAll("mjx-c")].map((letter) => letter.getBoundingClientRect().top));
+    if (top < formula.getBoundingClientRect().top + 1) faults.push(`letters touch the upper edge: ${place(formula)}`);
+  }
   // On a phone the contents wait beside the page.
   for (const link of document.querySelectorAll(innerWidth < 1200 ? ".prev-next-area a" : ".prev-next-area a, .bd-toc-nav a")) {
     const { left, right } = link.getBoundingClientRect();
