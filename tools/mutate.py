@@ -4,11 +4,11 @@
 
 A module is broken in one place, by an operator of Cosmic Ray (a sign, a number,
 a comparison, a flag, a loop that never runs), in memory only: no file changes.
-Then those tests of ``tests/test_<module>.py`` run that reach the place, the quickest
-first, until one fails, in a process of its own that is forked from one that has
-loaded NumPy and SciPy. A fault is noticed if a test fails or needs far more time than
-before; where no test comes, nothing is run. What no test can notice is listed in
-``tests/equivalent.csv``, with a reason, and not tried.
+Then those tests of ``tests/test_<module>.py``, and of the table of bad inputs, run that
+reach the place, the quickest first, until one fails, in a process of its own that is
+forked from one that has loaded NumPy and SciPy. A fault is noticed if a test fails or
+needs far more time than before; where no test comes, nothing is run. What no test can
+notice is listed in ``tests/equivalent.csv``, with a reason, and not tried.
 
 Places are drawn at random, each once before any is drawn again, so that a small
 sample sees the whole module. Text, annotations, decorators and error messages
@@ -239,7 +239,7 @@ def test(module, text, seconds, plugin):
     status = pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider",
                           "--hypothesis-profile=quick",
                           "-W", "ignore::pytest.PytestAssertRewriteWarning",
-                          f"tests/test_{module}.py"],
+                          f"tests/test_{module}.py", "tests/test_inputs.py"],
                          plugins=[plugin])
     os._exit(int(status))
 
@@ -262,7 +262,7 @@ def run(module, chosen, source, jobs, known, on_survivor):
     notes = Path(tempfile.gettempdir()) / f"rkhs_mutate_{os.getpid()}.json"
     before = os.wait4(start(module, None, 900, lambda: Watch(module, notes)), 0)
     if before[1]:
-        sys.exit(f"tests/test_{module}.py fails without a fault")
+        sys.exit(f"the tests of {module} fail without a fault")
     spent, reached = json.loads(notes.read_text("utf-8"))
     notes.unlink()
     spans = statements(source)
