@@ -163,6 +163,38 @@ def test_the_filter_is_the_matrix_recursion(second_form):
     assert np.allclose(f.filter(ys).weights, wanted, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("method", ["squared", "clipped"])
+def test_the_filter_divides_the_recursion_by_its_mass(method):
+    """thm-filter-recursion, def-filter-mass, eq-kbr-tikhonov: the same matrices, with weights of
+    mass one before and after each observation."""
+    f = trained(30, method=method)
+    X, Y, Z, n = f.states, f.observations, f.next_states, 30
+    ys, I, obs = drift(12, seed=5)[1], np.eye(n), L(Y)
+    ridge = np.linalg.inv(K(X) + n * LAM * I)
+    B = ridge @ K(X, Z) @ ridge @ K(X)
+
+    def unit(w):
+        return w / max(w.sum(), np.abs(w).sum() / 10)
+
+    alpha, signs = unit(np.linalg.solve(obs + n * LAM * I, L(Y, ys[:1])[:, 0])), []
+    wanted = [alpha]
+    for y in ys[1:]:
+        w, ly = unit(B @ alpha), L(Y, [y])[:, 0]
+        signs.append(w.min() < 0)
+        if method == "clipped":
+            w = np.maximum(w, 0)
+            alpha = w * np.linalg.solve(obs * w + EPS * I, ly)
+        else:
+            A = obs * w
+            alpha = w * np.linalg.solve(A @ A + EPS * I, A @ ly)
+        alpha = unit(alpha)
+        wanted.append(alpha)
+    found = f.filter(ys)
+    assert any(signs) and found.notes == ("start",) + ("posterior",) * 11
+    # Conditioning 1/EPS = 1000 of the squared operator, times the tolerance of the factors.
+    assert np.allclose(found.weights, wanted, rtol=0, atol=1e-6)
+
+
 def test_the_mixed_form_is_another_recursion():
     """thm-filter-recursion: with (L Λ)² in the second form the weights differ."""
     f = trained(30, normalise=False)
