@@ -3,7 +3,8 @@
     python tools/lab.py [OPTION ...]    options are handed on to JupyterLab
 
 JupyterLab sees one notebook at a time. The small extension beside this script
-shows which cells are exported, and the numbers of what other chapters state.
+shows which cells are exported, and the numbers that the book gives to statements,
+equations and figures.
 """
 
 import json
