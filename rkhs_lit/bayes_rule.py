@@ -1,7 +1,7 @@
 """Bayes' rule: change the prior, keep the sample"""
 # The exported cells of book/bayes_rule.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 80c1dea25b78a278
+# Cells: 383cc79360a63b61
 
 # %% [1] Bayes' rule: change the prior, keep the sample
 import math
@@ -228,7 +228,7 @@ def validate_bayes_rule(k: Kernel, l: Kernel, X, Y, prior: Embedding,
     lams = check.positives(lams, "lams")
     epsilons = check.positives(epsilons, "epsilons")
     clipped = check.choice(method, "method", METHODS) == "clipped"
-    shifts = epsilons if clipped else 1j * np.sqrt(epsilons)
+    shifts = epsilons if clipped else 1j * np.sqrt(epsilons)  # Re: s/(s²+ε)
     folds, _ = split_folds(Phi.n, folds, rng=rng)
     rests = [np.setdiff1d(np.arange(Phi.n), fold) for fold in folds]
     phi = Coordinates(Psi, tol)

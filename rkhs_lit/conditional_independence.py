@@ -1,7 +1,7 @@
 """Conditional independence: what remains when Z is known"""
 # The exported cells of book/conditional_independence.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: fba832aad80e8ad0
+# Cells: ddc8c620c207823a
 
 # %% [1] Conditional independence: what remains when Z is known
 import math
@@ -282,9 +282,9 @@ class ConditionalTest(GammaTest):
     leave it undecided; empty, if they do not, and else the p-value is 1.
     """
 
-    lam: float
-    freedom: float
-    undecided: str
+    lam: float                  #: of the regressions on Z
+    freedom: float              #: (tr S)² / tr S²
+    undecided: str              #: why, or empty
 
 
 def conditional_independence_test(kx: Kernel, ky: Kernel, kz: Kernel,

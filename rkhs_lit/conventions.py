@@ -1,7 +1,7 @@
 """Conventions: what may go in, and what comes out"""
 # The exported cells of book/conventions.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 53aecb12ab940773
+# Cells: 0f0c309396467aa5
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -57,7 +57,7 @@ def positive(value, name: str, why: str = "", *,
 def width(value, name: str) -> float:
     """A number x > 0 whose square is one too (:prf:ref:`def-numbers`)."""
     return number(value, name, "a positive number, and so its square",
-                  2.0**-537, MAX**0.5)
+                  TINY**0.5, MAX**0.5)
 
 
 def tolerance(value, name: str = "tol", *, zero: bool = False) -> float:

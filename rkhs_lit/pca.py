@@ -1,7 +1,7 @@
 """Kernel PCA: principal components that are functions"""
 # The exported cells of book/pca.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 22355fb1e70ea0db
+# Cells: 9d41fbaa9b772cbb
 
 # %% [1] Kernel PCA: principal components that are functions
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ class PrincipalComponents(check.Record):
 
     @property
     def components(self) -> tuple[RKHSFunction, ...]:
-        """The functions f_1, ..., f_r: orthogonal, of norm one."""
+        """The orthogonal functions f_1, ..., f_r of norm one."""
         return tuple(self.features @ w for w in self.weights.T)
 
     @property

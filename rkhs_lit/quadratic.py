@@ -1,7 +1,7 @@
 """Quadratic programmes: an answer that comes with its proof"""
 # The exported cells of book/quadratic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 6a7ea6968b6d6715
+# Cells: 4929a242a32a9db3
 
 # %% [1] Quadratic programmes: an answer that comes with its proof
 from collections import namedtuple
@@ -608,7 +608,7 @@ def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
         units = _units(given)
         scaled = _scaled(given, units, 1e60)
         found = _verdict(_standard(scaled), len(given.q) + 2 * len(
-            given.b) - given.equations <= _SMALL)
+            given.b) - given.equations <= _SMALL)      # one of three answers
         back = _scaled(scaled, [-u for u in units])
         same = [*map(np.array_equal, back, given)]
         if not {"infeasible": all(same[:5]), "unbounded": all(same)}.get(

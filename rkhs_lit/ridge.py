@@ -1,7 +1,7 @@
 """Ridge regression: leave points out without fitting again"""
 # The exported cells of book/ridge.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 6652a3c02e862e89
+# Cells: 5da7b0234f7be7a3
 
 # %% [1] Ridge regression: leave points out without fitting again
 from collections.abc import Sequence
@@ -358,8 +358,8 @@ class CrossValidation(check.Record):
 
 def cross_validate(kernels: Kernel | Sequence[Kernel], X, y, lams, *,
                    folds=5, test=0, rng=None) -> CrossValidation:
-    """Choose one of the kernels and one of the penalties by cross-
-    validation, and measure the fit on a test set (:prf:ref:`alg-ridge-cv`).
+    """Choose a kernel and a penalty from lists by cross-validation, and
+    measure the fit on a test set (:prf:ref:`alg-ridge-cv`).
 
     `folds` is the number m of folds, drawn at random (as many as training
     points: leave-one-out), or a list of lists of indices, to keep points
