@@ -15,6 +15,7 @@ import pytest
 import yaml
 from docutils import nodes
 from matplotlib.figure import Figure
+from rkhs_lit import BSpline
 from tangle import ROOT, chapters, pages, read_notebook
 
 pytest.importorskip("sphinx", reason="the pages are made by Sphinx")
@@ -101,13 +102,33 @@ def test_a_full_stop_stays_with_its_formula():
     assert line.astext() == "a, x, y"
 
 
-def test_a_long_name_may_be_broken_after_an_underscore():
+def test_a_bracket_stays_with_the_formula_after_it():
+    line = nodes.paragraph("", "", nodes.math("", "x"), nodes.Text(" (“"), nodes.math("", "y"),
+                           nodes.Text("”, "), nodes.math("", "z"))
+    literate.keep_stops(None, line)
+    assert [one.astext() for one in line] == ["x", " ", "(“y”,", " ", "z"]
+    assert line[2]["classes"] == ["unbroken"] and isinstance(line[2][1], nodes.math)
+
+
+def test_the_empty_line_that_ends_an_example_is_not_seen():
+    block = nodes.literal_block(">>> 1\n1\n", ">>> 1\n1\n")
+    literate.trim_code(None, nodes.container("", block))
+    assert block.astext() == block.rawsource == ">>> 1\n1"
+
+
+def test_a_long_name_may_be_broken_where_a_word_ends():
     code = '<a href="a_b.html#long_name_of_a_test"><code><span class="pre">{}</span></code></a>'
     alone = '<code><span class="pre">long_name_of_a_test</span></code>'
     context = {"body": code.format("long_name_of_a_test") + code.format("short_name") + alone}
     literate.break_names(None, "", "", context, None)
     assert context["body"] == (
         code.format("long_<wbr>name_<wbr>of_<wbr>a_<wbr>test") + code.format("short_name") + alone)
+    context = {"body": code.format("ConditionalEmbedding") + "<h1>rkhs_lit.low_rank<a></a></h1>",
+               "next": {"title": "rkhs_lit.low_rank"}, "prev": {"title": "A page"}}
+    literate.break_names(None, "", "", context, None)
+    title = "rkhs_<wbr>lit.<wbr>low_<wbr>rank"
+    assert context["body"] == code.format("Conditional<wbr>Embedding") + f"<h1>{title}<a></a></h1>"
+    assert (context["next"]["title"], context["prev"]["title"]) == (title, "A page")
 
 
 def test_of_a_docstring_the_first_paragraph_shows():
@@ -153,6 +174,22 @@ def test_a_summary_has_references_and_names():
     found = list(reference.summary("The `a` of\n(:prf:ref:`thm-b`).\n\nMore.", "book/api"))
     assert [one.astext() for one in found] == ["The ", "a", " of (", "thm-b", ")."]
     assert found[3]["reftarget"] == "thm-b"
+    found = list(reference.summary("F F' is *not* 2 * k * l.", "book/api"))
+    assert [one.astext() for one in found] == ["F F′ is ", "not", " 2 * k * l."]
+    assert isinstance(found[1], nodes.emphasis)
+
+
+@pytest.mark.parametrize("text", [
+    "FF′ = A′y, x′Px, k(x, x′), b(x)′ G, lower′z", "the caller's, Lanczos' method, nλ's, x's and don't"])
+def test_a_prime_is_no_apostrophe(text):
+    assert reference.primed(text.replace("′", "'")) == text
+
+
+def test_what_is_its_own_is_no_link_in_a_docstring():
+    lines = ["`width`, `norm` and `other`: k(x, x')", "", ">>> f(a')"]
+    reference.link_names(None, "class", "", BSpline, None, lines)
+    assert lines == ["``width``, :py:obj:`~rkhs_lit.moore_aronszajn.norm` and ``other``: k(x, x′)",
+                     "", ">>> f(a')"]
 
 
 def test_pages_that_begin_alike_keep_their_whole_title():

@@ -12,10 +12,10 @@
 * The bar of a folded cell says what is inside.
 * Of a docstring in an exported cell the first paragraph shows, the rest
   unfolds: the page is about the code, and the API has the whole.
-* A long name that is a link may go on on the next line after an underscore.
-* A full stop after a formula stays on the formula's line.
+* A long name that is a link or a title may go on on the next line where a word of it ends.
+* A full stop after a formula stays on the formula's line, and so does a bracket before it.
 * A picture is as large as its resolution says, in a box that scrolls on a phone.
-* The bibliography has no numbers.
+* The bibliography has no numbers, and the order of the letters without their accents.
 * Launch buttons appear where the address of a repository is configured.
 * On the API page a private base class gives way to its public ancestor, and
   a module's docstring to the page's own words.
@@ -25,12 +25,16 @@ import csv
 import os
 import re
 import struct
+import unicodedata
 from pathlib import Path
 
 import rkhs_lit
 import threads
 from docutils import nodes
 from links import link, number, reference, thread
+from pybtex.plugin import register_plugin
+from pybtex.style.formatting.plain import Style
+from pybtex.style.sorting.author_year_title import SortingStyle
 from reference import test_link, tests
 from sphinx.util.docutils import SphinxDirective
 from sphinx_proof.nodes import proof_node
@@ -137,16 +141,44 @@ def own_identities(app, doctree):
 
 
 def keep_stops(app, doctree):
-    """No line begins with the full stop of the formula before it."""
+    """No line begins with the full stop of the formula before it, or ends with the bracket that
+    opens before a formula."""
     for formula in list(doctree.findall(nodes.math)):
-        after = formula.next_node(siblings=True, descend=False, ascend=False)
-        if isinstance(after, nodes.Text) and (mark := re.match(r"[.,;:!?)’”]+", after)):
-            # By identity: texts that are equal may occur in one paragraph.
-            place = next(i for i, node in enumerate(after.parent) if node is after)
-            after.parent[place] = nodes.Text(after[mark.end():])
-            together = nodes.inline(classes=["unbroken"])
-            formula.replace_self(together)
-            together += [formula, nodes.Text(mark[0])]
+        line = formula.parent
+        # By identity: texts that are equal may occur in one paragraph.
+        place = next(i for i, node in enumerate(line) if node is formula)
+        before, after, parts = line[:place][-1:], line[place + 1 : place + 2], [formula]
+        if before and isinstance(before[0], nodes.Text) and (mark := re.search(r"[([‘“]+$", before[0])):
+            line[place - 1] = nodes.Text(before[0][: mark.start()])
+            parts.insert(0, nodes.Text(mark[0]))
+        if after and isinstance(after[0], nodes.Text) and (mark := re.match(r"[.,;:!?)\]’”]+", after[0])):
+            line[place + 1] = nodes.Text(after[0][mark.end():])
+            parts.append(nodes.Text(mark[0]))
+        if len(parts) > 1:
+            line[place] = nodes.inline("", "", *parts, classes=["unbroken"])
+
+
+def trim_code(app, doctree):
+    """The empty line that ends an example ends it for doctest, and is not seen."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext() != (text := block.astext().rstrip("\n")):
+            block.rawsource, block[:] = text, [nodes.Text(text)]
+
+
+class Alphabetical(SortingStyle):
+    """The order of an index: ö stands where o does, and braces stand nowhere."""
+
+    def sorting_key(self, entry):
+        plain = (unicodedata.normalize("NFKD", part) for part in super().sorting_key(entry))
+        return [re.sub(r"[{}\u0300-\u036f]", "", part) for part in plain]
+
+
+class Letters(Style):
+    default_sorting_style = "letters"
+
+
+register_plugin("pybtex.style.sorting", "letters", Alphabetical)
+register_plugin("pybtex.style.formatting", "letters", Letters)
 
 
 def inches(png):
@@ -187,12 +219,23 @@ def fold(docstring):
     return f'{first}{mark}<span class="docstring">\n\n{rest}</span></span>{quotes}'
 
 
+LINK = re.compile(r'(?<=<span class="pre">)\w{12,}(?=</span></code></a>)')
+HEAD = re.compile(r"(?<=<h1>)[^<]*(?:rkhs_lit\.|tests/)[^<]*")
+
+
+def breakable(name):
+    """A name that may be broken where one of its words ends."""
+    return re.sub(r"(?<=[_/])|(?<=[a-z])(?=[A-Z])|(?<=rkhs_lit\.)", "<wbr>", name)
+
+
 def break_names(app, pagename, templatename, context, doctree):
-    """A long name that is a link may be broken after an underscore."""
+    """A long name that is a link, a title or leads to the next page may be broken between words."""
     if "body" in context:
-        context["body"] = re.sub(
-            r'(?<=<span class="pre">)\w{12,}(?=</span></code></a>)',
-            lambda name: name[0].replace("_", "_<wbr>"), context["body"])
+        for names in (LINK, HEAD):
+            context["body"] = names.sub(lambda name: breakable(name[0]), context["body"])
+    for side in ("prev", "next"):
+        if (page := context.get(side)) and re.fullmatch(r"rkhs_lit\.\w+", page["title"]):
+            context[side] = {**page, "title": breakable(page["title"])}
 
 
 def mend_roles(app, pagename, templatename, context, doctree):
@@ -380,6 +423,7 @@ def setup(app):
     app.connect("doctree-read", prepare_proofs)
     app.connect("doctree-read", own_identities)
     app.connect("doctree-read", keep_stops)
+    app.connect("doctree-read", trim_code)
     app.connect("doctree-read", size_pictures)
     app.connect("html-page-context", break_names)
     app.connect("html-page-context", mend_roles)

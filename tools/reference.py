@@ -11,8 +11,10 @@
 
 import ast
 import html
+import inspect
 import re
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -125,16 +127,35 @@ def short_title(env, page):
     return nodes.Text(start if starts[start] == 1 else title)
 
 
+# The prime of a transpose or of another point, as in FF' and k(x, x'); no apostrophe.
+PRIME = re.compile(r"(?:(?<=\))|(?<=\b\w)|(?<=\b[A-Z]{2}))'(?!s\b)|(?<=\w)'(?=[a-ru-z]\b)")
+
+
+def primed(text):
+    """Words of a docstring in which what would become an apostrophe is a prime."""
+    return PRIME.sub("′", text)
+
+
 def link_names(app, what, name, obj, options, lines):
-    """A name in a docstring is a link where it is public, and code where not."""
+    """A name in a docstring is a link where it is public, and code where it is not, or is a
+    parameter or an attribute of what the docstring is about."""
+    if lines[:1] == ["Call self as a function."]:            # Python's own words, of type
+        lines.clear()
     public = {one: chapter for chapter, names in modules().items() for one in names}
+    own = set(getattr(obj, "__annotations__", ())) | set(getattr(obj, "__dict__", ()))
+    with suppress(TypeError, ValueError):
+        own |= set(inspect.signature(obj).parameters)
 
     def shown(match):
-        if match[1] in public:
+        if match[1] in public and match[1] not in own:
             return f":py:obj:`~rkhs_lit.{public[match[1]]}.{match[1]}`"
         return f"``{match[1]}``"
 
-    lines[:] = [re.sub(r"(?<![:`\w])`([\w.]+)`(?!`)", shown, line) for line in lines]
+    example = False
+    for i, line in enumerate(lines):
+        example = line.lstrip().startswith(">>>") or example and bool(line.strip())
+        if not example:
+            lines[i] = primed(re.sub(r"(?<![:`\w])`([\w.]+)`(?!`)", shown, line))
 
 
 def thread_functions(app, doctree, docname):
@@ -161,13 +182,15 @@ def thread_functions(app, doctree, docname):
 
 
 def summary(docstring, docname):
-    """The first paragraph of a docstring: text, references and names."""
+    """The first paragraph of a docstring: text, references, names and what is stressed."""
     first = " ".join(docstring.split("\n\n")[0].split())
-    for i, piece in enumerate(re.split(r":prf:ref:`([^`]+)`|``?([^`]+)``?", first)):
-        if piece and i % 3 == 1:
+    pieces = re.split(r":prf:ref:`([^`]+)`|``?([^`]+)``?|(?<!\w)\*(\w+)\*(?!\w)", first)
+    for i, piece in enumerate(pieces):
+        if piece and i % 4 == 1:
             yield reference("prf", "ref", piece, piece, docname)
         elif piece:
-            yield nodes.literal("", piece) if i % 3 else nodes.Text(piece)
+            kind = (nodes.Text, None, nodes.literal, nodes.emphasis)[i % 4]
+            yield kind("", piece) if i % 4 else nodes.Text(primed(piece))
 
 
 class Index(SphinxDirective):

@@ -7,6 +7,7 @@ plan) from ``benchmarks/scale.json``, which the runs write.
 
 import json
 import math
+import re
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -37,13 +38,18 @@ def growth(sizes):
     return sum((x - a) * (y - b) for x, y in points) / sum((x - a) ** 2 for x, _ in points)
 
 
+def together(text):
+    """No line ends inside "d = 5" or "1e-3"."""
+    return re.sub(r"(?<=\d)e-(?=\d)", "e\u2011", text.replace(" = ", "\u00a0=\u00a0"))
+
+
 def fields(row):
     """The texts of a line of the table."""
     sizes, last = row["sizes"], row["sizes"][-1]
     times, power = last["times"], growth(sizes)
     ratios = [one["times"]["peer"] / one["times"]["ours"] for one in sizes if "peer" in one["times"]]
     return [
-        row["title"], row["peer"], f"{last['n']:,}".replace(",", "\u00a0"),
+        together(row["title"]), together(row["peer"]), f"{last['n']:,}".replace(",", "\u00a0"),
         f"{significant(times['ours'])}\u00a0s", " / ".join(map(significant, ratios)) or "–",
         significant(times["ours"] / times["floor"]) if "floor" in times else "–",
         f"{last['memory']['ours']:.0f}", "–" if power is None else f"{power:.1f}",
