@@ -131,7 +131,7 @@ def statement_map(app, docname):
                 middle = (b + d) / 2 + (12 if b == d else 0)
                 lines.append(f'<path data-ends="{label} {user}" '
                              f'd="M{a} {b}C{a} {middle} {c} {middle} {c} {d}"/>')
-    label = "The statements of the book, and lines to those whose proofs cite them"
+    label = "The statements of the chapters, and lines to those whose proofs cite them"
     return svg(left + wide * across, y, label, lines + places, "statements")
 
 
