@@ -1,7 +1,7 @@
 """Quadratic programmes: an answer that comes with its proof"""
 # The exported cells of book/quadratic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 4929a242a32a9db3
+# Cells: d535052c00c6f062
 
 # %% [1] Quadratic programmes: an answer that comes with its proof
 from collections import namedtuple
@@ -391,8 +391,8 @@ class QPSolution(check.Record):
     * "infeasible" (exactly, before rounding): A'y + C'λ - z + w = 0 and
       yet lower'z - upper'w - b'y - c'λ = margin > 0; x is the point
       within the bounds that is closest to obeying the other constraints.
-    * "unbounded" (likewise): x is feasible, Pd = 0, Ad = 0, Cd <= 0, d never
-      meets a bound, and q'd = -margin < 0. The multipliers are zero.
+    * "unbounded" (likewise): x is feasible, Pd = 0, Ad = 0, Cd <= 0, d
+      never meets a bound, and q'd = -margin < 0. The multipliers are zero.
     * "not decided": `reason` says why; x is the best point that was met.
     """
 
@@ -608,7 +608,7 @@ def solve_qp(P, q, A=None, b=None, lower=None, upper=None, *, C=None,
         units = _units(given)
         scaled = _scaled(given, units, 1e60)
         found = _verdict(_standard(scaled), len(given.q) + 2 * len(
-            given.b) - given.equations <= _SMALL)      # one of three answers
+            given.b) - given.equations <= _SMALL)     # one of three answers
         back = _scaled(scaled, [-u for u in units])
         same = [*map(np.array_equal, back, given)]
         if not {"infeasible": all(same[:5]), "unbounded": all(same)}.get(
