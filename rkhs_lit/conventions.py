@@ -1,7 +1,7 @@
 """Conventions: what may go in, and what comes out"""
 # The exported cells of book/conventions.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 0f0c309396467aa5
+# Cells: 3e2fc7b8046dfe49
 
 # %% [1] Conventions: what may go in, and what comes out
 import warnings
@@ -241,7 +241,7 @@ def positives(values, name: str) -> np.ndarray:
 
 # %% [11] Errors, results and records
 def finite(values, name: str):
-    """The values themselves, if all are finite (:prf:ref:`def-points`)."""
+    """The values themselves, if all are finite (:prf:ref:`def-results`)."""
     if not np.isfinite(values).all():
         raise ValueError(f"{name} gave a value that is not finite: it "
                          "overflows, the numbers are too large")
@@ -250,7 +250,7 @@ def finite(values, name: str):
 # %% [12] Errors, results and records
 class Record:
     """What comes out: its arrays are read-only, also in a copy and after
-    pickling (:prf:ref:`def-points`)."""
+    pickling (:prf:ref:`def-results`)."""
 
     __array_ufunc__ = None       # array == record compares no entries
 
@@ -267,7 +267,7 @@ class Record:
 
 class Vectors:
     """Elements of a vector space: a subclass says what ``f + g`` and
-    ``f * c`` are, the rest follows (:prf:ref:`def-numbers`)."""
+    ``f * c`` are, the rest follows (:prf:ref:`def-results`)."""
 
     __array_ufunc__ = None       # NumPy numbers leave c * f to this class
 

@@ -238,7 +238,7 @@ def test_vectors_are_copied_checked_and_fixed():
 
 
 def test_a_result_that_overflows_is_an_error():
-    """def-points."""
+    """def-results."""
     assert finite(2.0, "the kernel") == 2.0
     with pytest.raises(ValueError, match="the kernel gave a value that is not finite"):
         finite(np.array([1.0, np.inf]), "the kernel")
@@ -507,7 +507,7 @@ def test_a_warning_points_to_the_line_that_asked():
 
 
 def test_sums_and_multiples_are_enough_for_a_vector():
-    """def-numbers: NumPy's numbers too, and only vectors of one space."""
+    """def-results: NumPy's numbers too, and only vectors of one space."""
     f, g = r.RKHSFunction(k, [0.0], [2.0]), r.RKHSFunction(k, [1.0], [3.0])
     A = r.tensor(f, g)
     assert isinstance(f, r.Vectors) and isinstance(A, r.Vectors)
@@ -526,7 +526,7 @@ def test_sums_and_multiples_are_enough_for_a_vector():
 
 
 def test_copies_of_a_record_cannot_be_changed_either():
-    """def-points: by copying, and by a file."""
+    """def-results: by copying, and by a file."""
 
     found = r.cross_validate(k, X, y, [0.1, 1.0], folds=2, rng=0)
     assert isinstance(found, r.Record) and not found.lams.flags.writeable
