@@ -1,7 +1,7 @@
 """HSIC: one number for dependence"""
 # The exported cells of book/hsic.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 6f6c41e4be03a578
+# Cells: f942c3f089bf15bd
 
 # %% [1] HSIC: one number for dependence
 import math
@@ -192,10 +192,8 @@ def tile_sums(Phi: Features, Psi: Features, *,
         sums = [(M.diagonal().copy(), M.sum(axis=1), float(np.vdot(M, M)))
                 for M in (K, L)]
         return *sums, float(np.vdot(K, L))
-    tiles = (isinstance(F.kernel, Gaussian) and F.kernel._summands(F.seen)
-             or partial(F.gram, None) for F in (Phi, Psi))
-    K1, L1, *sums = reduce_tiles(partial(_visit, *tiles, c, d),
-                                 partial(np.zeros, (rows, n)), n)
+    visit = partial(_visit, Phi.summands(), Psi.summands(), c, d)
+    K1, L1, *sums = reduce_tiles(visit, partial(np.zeros, (rows, n)), n)
     S, KK, LL = [float(row.sum()) for row in sums] + [0.0] * (5 - rows)
     return (Phi.diag() - c, K1, KK), (Psi.diag() - d, L1, LL), S
 

@@ -1,12 +1,13 @@
 """Moore–Aronszajn: every kernel is a space of functions"""
 # The exported cells of book/moore_aronszajn.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: ade61ded83c9d651
+# Cells: 918aa541b59ebb23
 
 # %% [1] Moore–Aronszajn: every kernel is a space of functions
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -242,6 +243,11 @@ class Features(check.Record):
             raise ValueError(f"{self.kernel_name} gave a value that is not "
                              "finite: it overflows")
         return K
+
+    def summands(self) -> Callable:
+        """What gives the entries of Φ*Φ for two slices of the points, as
+        exact as a sum over many of them needs (:prf:ref:`prop-tiles`)."""
+        return self.kernel._summands(self.seen) or partial(self.gram, None)
 
     def dot(self, W, other: "Features | None" = None) -> np.ndarray:
         """The product Φ*Φ W, or Φ*Ψ W, without a stored Gram matrix."""

@@ -1,7 +1,7 @@
 """Kernels: inner products of features you need not see"""
 # The exported cells of book/rules.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 54f7d77243756b32
+# Cells: e1b866f62807ed52
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -164,6 +164,9 @@ class Kernel(check.Vectors):
     def _tile(self, X, Y):
         """The function that gives the entries K[i, j] for two slices."""
         return lambda i, j: self._gram(X[i], Y[j])
+
+    def _summands(self, X):
+        """The same function for X twice if a faster one will do in sums."""
 
     def _matrix(self, X, Y, name="the kernel"):
         """K for points that are prepared; half the work if Y is X."""

@@ -950,6 +950,20 @@ def test_rows_and_columns_of_a_gram_matrix():
             assert np.array_equal(Phi.gram(other, rows, columns), K[rows, columns])
 
 
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Gaussian(30.0), Gaussian(0.01), Laplace(1.0),
+                                    Linear(), Gaussian(1.0) + Linear(), 3 * Gaussian(1.0)])
+@pytest.mark.parametrize("d", [1, 3, 20])
+def test_the_entries_of_a_sum_are_those_of_the_gram_matrix(kernel, d):
+    """prop-tiles: eq-gaussian-exp2 keeps thirteen digits of each, wherever the points lie."""
+    X = 100.0 + np.random.default_rng(d).normal(size=(70, d))
+    Phi = Features(kernel, X)
+    entries, K = Phi.summands(), Phi.gram()
+    for i, j in ((slice(9), slice(20, 70)), (slice(30, 60), slice(30, 60))):
+        assert np.allclose(entries(i, j), K[i, j], rtol=1e-13, atol=0)
+    words_of = Features(FeatureKernel(words), ["a", "a b", "c"])
+    assert np.array_equal(words_of.summands()(slice(2), slice(3)), words_of.gram()[:2])
+
+
 def test_names_of_columns_may_be_any_sequence():
     """def-points: an index of names, whose truth value is an error in pandas."""
     class Frame(list):
