@@ -209,6 +209,7 @@ def test_tests_are_blocks_with_their_name():
     (r"\norm{f}^2 \le 2", "‖f‖² ≤ 2"),
     (r"\sum_{i=1}^n \alpha_i k(x_i, \cdot)", "∑ᵢ₌₁ⁿαᵢk(xᵢ, ⋅ )"),
     (r"\mathring{K}", "K\u030a"),
+    (r"\begin{aligned} a &= b, \\ c &= d \end{aligned}", "a = b, c = d"),
     (r"\frac{1}{n(n-1)} \hat\mu_X \in \R^d", "1/(n(n − 1))μ̂_X ∈ ℝ^d"),
 ])
 def test_formulas_of_excerpts_are_plain(typesetter, tex, plain):

@@ -70,7 +70,8 @@ def plain(node):
 
 @cache
 def formula(mathml):
-    return " ".join(plain(ElementTree.fromstring(mathml)).split())
+    text = " ".join(plain(ElementTree.fromstring(mathml)).split())
+    return re.sub("([,.:;]) ;", r"\1", text)             # between lines that end with a comma
 
 
 class Reader(HTMLParser):
