@@ -1,7 +1,7 @@
 """Kernels on vectors: features one can list"""
 # The exported cells of book/kernels.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: 21aaaed47a38f7da
+# Cells: c9153c944d1ac81c
 
 # %% [1] Kernels on vectors: features one can list
 import math
@@ -199,8 +199,9 @@ def _squares(X, Y, factors=None):
         D = np.column_stack([X, np.ones(n)]) @ [np.ones(m), -Y[:, 0]]
         return np.square(D, out=D)
     if d >= 8:
-        A, B = factors or _factors(X, Y)
-        D, near = _product(A, B), 1e-3 * (A[:, d].max() + B[-1].max())
+        A, B, *D = factors or _factors(X, Y)
+        D = D[0] if D else _product(A, B)
+        near = 1e-3 * (A[:, d].max() + B[-1].max())
         if D.min() >= near:
             return D
         i, j = np.nonzero(~(D >= near))
@@ -218,11 +219,16 @@ def squared_distances(X, Y=None) -> np.ndarray:
 
 
 class _OfDistance(_OnVectors):
-    def _tile(self, X, Y):
+    def _tile(self, X, Y, K):
         if X.shape[1] < 8:
-            return super()._tile(X, Y)
+            return super()._tile(X, Y, K)
         A, B = _factors(X, Y)                   # once, for all the tiles
-        return lambda i, j: self._gram(X[i], Y[j], (A[i], B[:, j]))
+        if X.shape[1] < 128:
+            return lambda i, j: self._gram(X[i], Y[j], (A[i], B[:, j]))
+        for a in range(0, len(X), 2 * TILE):    # and the products
+            b = a if X is Y else 0
+            np.matmul(A[a:a + 2 * TILE], B[:, b:], K[a:a + 2 * TILE, b:])
+        return lambda i, j: self._gram(X[i], Y[j], (A[i], B[:, j], K[i, j]))
 
 
 def _powers(A, B, i, j):

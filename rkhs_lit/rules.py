@@ -1,7 +1,7 @@
 """Kernels: inner products of features you need not see"""
 # The exported cells of book/rules.ipynb: `make tangle` writes them here, and
 # `make untangle` carries edits made inside the cells back.
-# Cells: e1b866f62807ed52
+# Cells: 9531d5b6edadb3c0
 
 # %% [1] Kernels: inner products of features you need not see
 import math
@@ -161,8 +161,8 @@ class Kernel(check.Vectors):
         return np.array([self._gram(X[i:i + 1], X[i:i + 1])[0, 0]
                          for i in range(len(X))])
 
-    def _tile(self, X, Y):
-        """The function that gives the entries K[i, j] for two slices."""
+    def _tile(self, X, Y, K):
+        """What gives the entries K[i, j] for two slices, with room in K."""
         return lambda i, j: self._gram(X[i], Y[j])
 
     def _summands(self, X):
@@ -173,7 +173,9 @@ class Kernel(check.Vectors):
         if len(X) * len(Y) <= TILE**2:
             with np.errstate(over="ignore", invalid="ignore"):
                 return check.finite(self._gram(X, Y), name)
-        K, tile = np.empty((len(X), len(Y))), self._tile(X, Y)
+        K = np.empty((len(X), len(Y)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            tile = self._tile(X, Y, K)
 
         def fill(_, i, j):
             with np.errstate(over="ignore", invalid="ignore"):

@@ -496,15 +496,18 @@ def test_squared_distances_survive_cancellation(d, monkeypatch):
 
 @pytest.mark.parametrize("kernel", [Gaussian(3.0), Laplace(3.0)])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
-def test_tiles_share_their_factors_without_losing_digits(kernel, offset):
+@pytest.mark.parametrize("d", [9, 127, 128, 200])
+def test_tiles_share_their_factors_without_losing_digits(kernel, offset, d):
     """thm-gaussian, prop-tiles: a matrix of many tiles is that of its rows,
     also for two clusters far apart and for points that nearly coincide.
     Squares right to 1e-11, of size about ten: entries right to 1e-10."""
-    X = np.random.default_rng(1).normal(size=(600, 9))
+    X = 3 / np.sqrt(d) * np.random.default_rng(1).normal(size=(600, d))
     X[300:] += offset
     X[1::2] = X[::2] + 1e-5 * X[1::2]
     rows = np.concatenate([kernel(X[i:i + 1], X) for i in range(600)])
-    assert np.allclose(kernel(X), rows, rtol=1e-10, atol=1e-12)
+    K = kernel(X)
+    assert (K.diagonal() == 1).all()
+    assert np.allclose(K, rows, rtol=1e-10, atol=1e-12)
     assert np.allclose(kernel(X, X[:450]), rows[:, :450], rtol=1e-10, atol=1e-12)
 
 
