@@ -197,6 +197,15 @@ def test_matern_is_continuous_in_nu_and_never_nan():
     assert is_positive_definite(Matern(1.7, 1.0)(sample(40, 3)))
 
 
+@pytest.mark.parametrize("nu", [1e-3, 3e-3, 0.1])
+def test_a_rough_matern_falls_at_the_tiniest_distances(nu):
+    """thm-matern: K_ν(z) near zero gives M_ν(z) = 1 - Γ(1-ν)/Γ(1+ν) (z/2)^2ν, up to z²; for
+    small ν that is far below one at distances whose squares a float hardly holds."""
+    z = np.array([1e-130, 1e-110, 1e-60, 1e-20])
+    wanted = 1 - gamma(1 - nu) / gamma(1 + nu) * (z / 2) ** (2 * nu)
+    assert np.allclose(Matern(nu, 1.0)([0.0], z / np.sqrt(2 * nu))[0], wanted, rtol=1e-12)
+
+
 @pytest.mark.parametrize("k, d", [(Laplace(0.6), 1), (Laplace(0.6), 3), (Matern(1.5, 2.0), 2),
                                   (Matern(0.3, 1.0), 2), (Matern(1000, 1.0), 3)])
 def test_the_density_of_student_frequencies(k, d):

@@ -525,6 +525,18 @@ def test_the_test_says_when_it_cannot_tell():
     assert not conditional_independence_test(k, k, Linear(), z**2 + u / 2, z + v, z).undecided
 
 
+@pytest.mark.parametrize("lam", [0.01, 1.0])
+def test_ten_degrees_of_freedom_are_enough(lam):
+    """lem-ci-freedom: for a linear kernel of z and n points ν is between n - 2 and n - 1, and
+    for a constant z it is n - 1."""
+    rng, k = np.random.default_rng(0), Gaussian(1.0)
+    for n in (11, 12):
+        x, y, z = rng.normal(size=(3, n))
+        found = conditional_independence_test(k, k, Linear(), x, y, z, lam=lam)
+        assert n - 2 < found.freedom < n - 1
+        assert ("fewer than 10" in found.undecided) == (n == 11)
+
+
 def test_the_check_sees_a_wave_along_one_of_five_coordinates():
     """sec-ci-undecided: a wave that X and Y share, too fine for kz; it stays silent if X and Y
     are independent of Z, and if X alone has the wave."""

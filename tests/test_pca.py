@@ -42,7 +42,7 @@ from rkhs_lit import (
 )
 from scipy.linalg import subspace_angles
 from scipy.optimize import minimize
-from scipy.sparse.linalg import ArpackNoConvergence
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA, KernelPCA
 
@@ -562,6 +562,34 @@ def test_an_iteration_that_fails_says_so(monkeypatch):
         monkeypatch.setattr(chapter, "eigsh", fake)
         with pytest.raises(ValueError, match=f"solver='iterative' .*{message}"):
             fit(solver="iterative")
+
+
+def test_an_error_that_is_spread_over_all_points_is_seen(monkeypatch):
+    """lem-kpca-residual: the residual is a norm; 3e-9 in the vector is less than 1e-9 at each of
+    400 points, and refused."""
+    def nearly(A, k, share=0.0, **kwargs):
+        lam, alpha = eigsh(A, k=k, **kwargs)
+        error = np.random.default_rng(0).choice([-1.0, 1.0], alpha.shape) / np.sqrt(len(alpha))
+        return lam, alpha + share * error
+
+    for share in (3e-10, 3e-9):
+        monkeypatch.setattr(chapter, "eigsh", partial(nearly, share=share))
+        if share < 1e-9:
+            kernel_pca(Gaussian(1.0), sample(400), 2, solver="iterative")
+        else:
+            with pytest.raises(ValueError, match="residuals that are too large"):
+                kernel_pca(Gaussian(1.0), sample(400), 2, solver="iterative")
+
+
+@pytest.mark.parametrize("width", [2.0, 4.0])
+def test_eigenvalues_of_landmarks_that_are_rounding_are_left_out(width):
+    """lem-pca-spectrum: with all points as landmarks, and without a mean to compare with, as many
+    directions are above rounding as in the whole matrix, or one that is next to the edge."""
+    X = sample(40)
+    whole, low = (kernel_pca(Gaussian(width), X, centred=False, **options).eigenvalues
+                  for options in ({}, {"max_rank": 40}))
+    assert len(whole) < 40 and abs(len(low) - len(whole)) <= 1
+    assert low[-1] > 10 * 40 * np.finfo(float).eps * low[0]
 
 
 @pytest.mark.parametrize("centred", [True, False])

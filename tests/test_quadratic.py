@@ -897,6 +897,28 @@ def test_inequalities_and_their_multipliers():
     assert none.status == "infeasible" and np.isclose(none.margin, none.inequality[0])
     falls = solve_qp(np.zeros((2, 2)), [-1, 0], C=[[1, -1]], c=[1])
     assert falls.status == "unbounded" and falls.direction[0] <= falls.direction[1]
+    assert falls.complementarity == 0                  # there are no multipliers
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_inequality_with_room_has_no_price(seed):
+    """thm-qp-trichotomy, part 3: of a multiplier and its slack one is zero, exactly."""
+    rng = np.random.default_rng(seed)
+    F, C = rng.normal(size=(20, 20)), rng.normal(size=(15, 20))
+    c = C @ rng.normal(size=20) + 3 * rng.random(15)
+    found = solve_qp(F @ F.T, rng.normal(size=20), C=C, c=c)
+    room = c - C @ found.x > 1e-6
+    assert 0 < room.sum() < 15 and found.status == "optimal"
+    assert not found.inequality[room].any() and (found.inequality[~room] > 0).all()
+
+
+@pytest.mark.parametrize("n", [2, 40])
+def test_a_contradiction_of_one_percent_is_proved(n):
+    """eq-qp-infeasible, for few variables and for many: Σ x = 1 and Σ x = 1.01."""
+    found = solve_qp(np.eye(n), np.zeros(n), np.ones((2, n)), [1, 1.01])
+    y = found.equality
+    assert found.status == "infeasible" and y[0] == -y[1]
+    assert np.isclose(found.margin, -y @ [1, 1.01]) and found.margin > 0
 
 
 def test_a_programme_that_rounding_has_changed_is_not_decided():

@@ -782,6 +782,14 @@ def test_no_representer_is_wrong_in_silence():
     assert silent > 100 and refused > 10
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (4,)])
+def test_inner_products_of_n_elements_fill_a_square(shape):
+    """thm-riesz-gram: G has n rows and n columns; others are refused, whatever the values."""
+    with pytest.raises(ValueError, match="gram must be square"):
+        riesz_representer(np.ones(shape), np.ones(shape[0]))
+    assert np.allclose(riesz_representer(np.eye(2), [1.0, 2.0]), [1.0, 2.0])
+
+
 def test_what_is_refused_is_refused_with_a_bound_that_holds():
     """prop-hidden: (1, 0), (1, 1e-9) and (1, 0, 1) have the float Gram matrix of two equal
     elements and a third; the values 1, 2, 1 belong to the representer (1, 1e9, 0)."""

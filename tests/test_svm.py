@@ -183,6 +183,17 @@ def test_few_slack_points_and_many_free_weights_need_no_programme(monkeypatch):
     assert machine.gap <= 1e-10 * machine.primal
 
 
+def test_weights_at_a_bound_are_there_to_the_last_digit():
+    """thm-svm-types: a weight that is C or zero up to rounding is C or zero, so that its point
+    is of the right kind, also for a price of slack that no sum of floats hits by itself."""
+    C = 7.3
+    for seed in range(12):
+        X, y = sample(200, seed=seed)
+        alpha = svm(Linear(), X, y, C).alpha
+        assert (alpha[alpha > (1 - 1e-13) * C] == C).all()
+        assert not alpha[alpha < 1e-13 * C].any()
+
+
 @given(seeds, st.sampled_from([1e-3, 0.1, 10.0]))
 @settings(max_examples=20, deadline=None)
 def test_a_linear_system_raises_the_dual_by_what_the_identity_says(seed, mu):
