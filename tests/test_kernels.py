@@ -494,6 +494,16 @@ def test_squared_distances_survive_cancellation(d, monkeypatch):
     assert np.isinf(squared_distances(1e200 * spread, spread)).all()
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_squared_distances_of_twins_in_any_unit(unit):
+    """thm-gaussian: what cancels does not depend on the unit of the points."""
+    rng = np.random.default_rng(0)
+    X = unit * rng.normal(size=(20, 10))
+    Y = X + 1e-6 * unit * rng.normal(size=(20, 10))
+    expected = [np.sum((x - y) ** 2) for x, y in zip(X, Y)]
+    assert np.allclose(squared_distances(X, Y).diagonal(), expected, rtol=1e-9, atol=0)
+
+
 @pytest.mark.parametrize("kernel", [Gaussian(3.0), Laplace(3.0)])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("d", [9, 127, 128, 200])

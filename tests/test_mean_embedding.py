@@ -544,6 +544,7 @@ def test_points_are_looked_at_once():
 def test_squared_norms_are_clipped_to_eight_digits():
     """prop-rounded-gram: less than -1e-8 of the terms is no rounding error."""
     assert np.array_equal(squared_norm([3.0, -0.9e-8], 1.0), [3.0, 0.0])
+    assert squared_norm(-0.9e-8, 1.0) == 0 and squared_norm(3.0, 1.0) == 3
     with pytest.raises(ValueError, match="^k must be positive definite"):
         squared_norm([3.0, -1.1e-8], 1.0, "k")
 

@@ -459,6 +459,14 @@ def test_median_heuristic_ignores_order_and_accepts_whole_numbers():
     assert median_heuristic(np.array([3, 1])) == 2.0
 
 
+def test_a_subsample_has_a_distance():
+    """def-median-heuristic: one point has none, and neither has a subsample of one."""
+    with pytest.raises(ValueError, match="^max_points must be a whole number of at least 2"):
+        median_heuristic([0.0, 1.0, 5.0], max_points=1)
+    with pytest.raises(ValueError, match="^X must hold at least two points"):
+        median_heuristic([0.0])
+
+
 def test_a_subsample_takes_no_point_twice():
     """def-median-heuristic with max_points: two of three points, in all ways."""
     found = {median_heuristic([0.0, 1.0, 5.0], max_points=2, rng=seed) for seed in range(20)}

@@ -117,6 +117,9 @@ def test_the_check_names_each_kind_of_failure():
 
 def test_the_check_tells_strict_from_not_strict():
     """prop-witness: λ_min > 0 against λ_min = 0."""
+    """prop-witness: λ_min > 0 against λ_min = 0, also in words."""
+    for K, word in ((np.eye(3), "positive"), (np.ones((3, 3)), "zero up to rounding")):
+        assert is_positive_definite(K).reason == f"the smallest eigenvalue is {word}"
     assert is_positive_definite(np.eye(3)).strict
     flat = is_positive_definite(np.ones((3, 3)))
     assert flat and not flat.strict
@@ -349,6 +352,14 @@ def test_the_diagonal_of_a_conjugated_kernel_has_the_square_of_the_function():
     k = Conjugated(Polynomial(2, 1.0), lambda X: 3 + X[:, 0])
     np.testing.assert_allclose(k.diag(X), np.diag(k(X)), rtol=1e-13)
     np.testing.assert_allclose(k.diag(X), (3 + X[:, 0]) ** 2 * Polynomial(2, 1.0).diag(X))
+
+
+@pytest.mark.parametrize("wrong", [lambda X: X, lambda X: X[1:, 0], lambda X: 1.0,
+                                   lambda X: np.append(X[:, 0], 1.0)])
+def test_the_function_of_a_conjugated_kernel_gives_one_number_for_each_point(wrong):
+    """lem-conjugation: f is a function on the points; no more numbers than points, and no fewer."""
+    with pytest.raises(ValueError, match="^function must return 6 numbers, got shape"):
+        Conjugated(Linear(), wrong)(sample(6))
 
 
 def test_a_map_sees_all_points_at_once_and_only_once():
