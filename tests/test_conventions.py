@@ -136,6 +136,13 @@ def test_an_array_of_floats_is_taken_as_it_is_and_a_view_with_gaps_is_copied():
     assert plain_array([1, 2], "a").dtype.kind == "i"         # no need for floats
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_an_array_without_numbers_is_called_empty(shape):
+    """def-points: for an array that need not be points."""
+    with pytest.raises(ValueError, match=r"^K must not be empty, got shape \(\d, ?\d?\)"):
+        real_array(np.zeros(shape), "K")
+
+
 def test_the_first_bad_row_and_the_first_column_of_text_are_named():
     """def-points: of a table, the columns of numbers are points."""
     with pytest.raises(ValueError, match="^X must be finite, but row 1 is not"):

@@ -818,6 +818,21 @@ def test_the_safe_denominator_is_needed(points, weights, start):
     assert f(z)[0] >= f([start])[0] > 0
 
 
+@pytest.mark.parametrize("points, weights, start", [
+    ([0.5, 2.3, -2.0], [0.2, -0.9, -0.5], 0.4),
+    ([0.8, 2.7, -1.7], [0.2, -0.6, -0.9], 1.0),
+    ([0.5, 2.0, -1.9, 1.9], [0.2, -0.5, -0.4, -0.1], 0.0),
+])
+def test_no_step_falls_where_most_weights_are_negative(points, weights, start):
+    """thm-preimage-step: the safe denominator counts the bend of every hollow around."""
+    f = RKHSFunction(Gaussian(1.0), points, weights)
+    heights = [f([start])[0]]
+    for steps in range(1, 6):
+        ends, _ = modes(f.features, np.array([weights]), [start], max_steps=steps)
+        heights.append(f(ends)[0])
+    assert heights[0] > 0 and np.diff(heights).min() >= -1e-15
+
+
 def test_a_start_that_sees_nothing_is_replaced_by_the_best_point():
     """alg-preimage, step 1."""
     f = RKHSFunction(Gaussian(1.0), [0.0, 10.0, 20.0], [1.0, 3.0, -2.0])
@@ -935,6 +950,13 @@ def test_a_flat_maximum_is_left_in_peace():
         assert np.array_equal(preimage(f, 0.0), [0.0])
     f = RKHSFunction(Gaussian(1.0), [-1.01, 1.01], [1.0, 1.0])
     assert abs(preimage(f, 0.0)[0]) > 0.1
+
+
+def test_a_maximum_that_is_flat_up_to_rounding_is_left_in_peace():
+    """alg-preimage, step 5: two bumps at the distance 2σ (1 + 1e-8) have a hollow of curvature
+    1e-8 between them, but no step out of it rises by more than rounding errors."""
+    f = RKHSFunction(Gaussian(1.0), [-1 - 1e-8, 1 + 1e-8], [1.0, 1.0])
+    assert np.array_equal(preimage(f, 0.0, tol=1e-9), [0.0])
 
 
 def test_second_derivative_at_random_preimages_is_nonpositive():
