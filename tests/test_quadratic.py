@@ -508,6 +508,18 @@ def test_the_corrector_does_not_run_in_circles():
     assert np.isclose(found.objective, float(value)) and found.gap < 1e-9
 
 
+def test_a_small_programme_takes_about_ten_steps():
+    """alg-qp: where predictor and corrector both aim well, a step gains about a digit."""
+    steps = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        F, C = rng.normal(size=(5, 3)), rng.normal(size=(7, 5))
+        c = C @ rng.normal(size=5) + 3 * rng.random(7)
+        found = solve_qp(F @ F.T, rng.normal(size=5), lower=-1, upper=1, C=C, c=c)
+        steps.append(found.iterations)
+    assert max(steps) <= 13 and np.mean(steps) < 10
+
+
 @pytest.mark.parametrize("power", range(4))
 def test_a_factor_of_any_size_stands_for_its_square(power):
     """eq-qp: the units of F are the root of those of P, odd powers of two included."""
