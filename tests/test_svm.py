@@ -2,7 +2,7 @@
 
 import sys
 import tracemalloc
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 from itertools import product
 
@@ -426,6 +426,24 @@ def test_a_hard_margin_without_offset():
 
 
 # -- The gap -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nu", [0.3, 0.4])
+def test_the_gap_of_weights_that_are_not_the_best(nu, monkeypatch):
+    """lem-svm-gap: P - D, for weights a little towards equal ones, with price on points outside
+    the margin and room on points inside."""
+    X, y = sample(60)
+    equal = np.where(y > 0, 1 / (y > 0).sum(), 1 / (y < 0).sum())
+
+    def programme(*args, **kwargs):
+        found = solve_qp(*args, **kwargs)
+        return replace(found, x=found.x + 1e-7 * (equal - found.x))
+
+    best = nu_svm(Gaussian(1.0), X, y, nu)
+    monkeypatch.setattr(sys.modules[svm.__module__], "solve_qp", programme)
+    machine = nu_svm(Gaussian(1.0), X, y, nu)
+    assert machine.gap > 1e-8 * machine.primal > 100 * best.gap
+    assert np.isclose(machine.gap, machine.primal - machine.dual, rtol=1e-4, atol=0)
 
 
 @given(seeds, st.sampled_from([0.01, 1.0, 30.0]), st.booleans())
