@@ -767,6 +767,47 @@ def test_points_of_other_kinds_and_repeated_points():
 # -- corners ----------------------------------------------------------------
 
 
+def test_one_coordinate_is_the_same_as_a_list_of_numbers():
+    """sec-ci-undecided: a table with one column has no coordinates to look at one by one."""
+    k, verdicts = Gaussian(1.0), set()
+    for seed in range(25):
+        z, u, v = np.random.default_rng(seed).normal(size=(3, 40))
+        x, y = 0.6 * z**2 + u, 0.6 * z**2 + v
+        one, other = (conditional_independence_test(k, k, Linear(), x, y, Z)
+                      for Z in (z, z[:, None]))
+        assert one.undecided == other.undecided
+        verdicts.add(bool(one.undecided))
+    assert verdicts == {False, True}
+
+
+@pytest.mark.parametrize(("share", "alike"), [(0.49, False), (0.505, True)])
+def test_when_hardly_any_two_values_are_alike(share, alike):
+    """sec-ci-undecided: (tr G)² / tr G² counts the eigenvalues of the centred matrix; it is at
+    most n - 1, and half of that is too many."""
+    rng, k = np.random.default_rng(0), Gaussian(1.0)
+    x, y, z = rng.normal(size=(3, 40))
+
+    def excess(sigma):
+        G = centre(Gaussian(sigma)(z))
+        return np.trace(G) ** 2 / np.sum(G * G) / 39 - share
+
+    sigma = brentq(excess, 1e-4, 1.0)
+    found = conditional_independence_test(k, k, Gaussian(sigma), x, y, z)
+    assert ("alike" in found.undecided) == alike
+
+
+def test_a_negative_diagonal_is_refused():
+    """thm-conditional-gram: k(x, x) is a squared norm, and rounding is eight digits below."""
+    good = np.diag([1.0, 2.0, 3.0])
+    for least, fine in ((-1e-9, True), (-0.1, False)):
+        K = np.diag([1.0, 2.0, 3.0 * least])
+        if fine:
+            assert np.isfinite(conditional_hsic(K, good, good, 1e-3))
+        else:
+            with pytest.raises(ValueError, match="^Kx must be a Gram matrix of 3 points"):
+                conditional_hsic(K, good, good, 1e-3)
+
+
 def test_indefinite_matrices_and_lost_lam_are_refused():
     """thm-conditional-gram: R exists, and the squared norm is not negative."""
     indefinite = np.array([[0.0, 1.0, -1.0], [1.0, 0.0, 1.0], [-1.0, 1.0, 0.0]])

@@ -288,6 +288,24 @@ def test_sum_of_a_list_and_numpy_factors():
             wrong()
 
 
+@pytest.mark.parametrize("columns", [(1, 2), (2, 1)])
+def test_factors_of_another_rank_make_no_matrix(columns):
+    """lem-centring-matrix: UV' needs as many columns in U as in V."""
+    U, V = (np.ones((3, r)) for r in columns)
+    with pytest.raises(ValueError, match="^V must have as many columns as U, got shapes"):
+        LowRank(U, V)
+
+
+def test_an_operator_has_no_multiple_by_one_over_zero():
+    """thm-operator-calculus: operators are vectors, divided by numbers that are not zero."""
+    A = RKHSOperator(Gaussian(1.0), [0.0, 1.0], Linear(), [1.0, 2.0], np.eye(2))
+    for zero in (0, 0.0, -0.0):
+        with pytest.raises(ValueError, match="^the divisor must not be 0"):
+            A / zero
+    assert np.array_equal((A / 4).weights, np.eye(2) / 4)
+    assert np.array_equal((0 * A).weights, np.zeros((2, 2)))
+
+
 @few
 @given(seeds)
 def test_low_rank_is_its_matrix(seed):
