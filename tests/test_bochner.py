@@ -206,6 +206,14 @@ def test_a_rough_matern_falls_at_the_tiniest_distances(nu):
     assert np.allclose(Matern(nu, 1.0)([0.0], z / np.sqrt(2 * nu))[0], wanted, rtol=1e-12)
 
 
+@pytest.mark.parametrize("k", [0.0 * Gaussian(1.0), 0.0 * Gaussian(1.0) + 0.0 * Laplace(1.0)])
+def test_a_kernel_that_is_zero_has_no_frequencies(k):
+    """thm-bochner: its measure is zero, and no multiple of it is a distribution."""
+    with pytest.raises(ValueError, match="^kernel must not be zero"):
+        spectral_sample(k, 5, dim=2, rng=0)
+    assert spectral_sample(k + 1e-9 * Gaussian(1.0), 5, dim=2, rng=0).shape == (5, 2)
+
+
 @pytest.mark.parametrize("k, d", [(Laplace(0.6), 1), (Laplace(0.6), 3), (Matern(1.5, 2.0), 2),
                                   (Matern(0.3, 1.0), 2), (Matern(1000, 1.0), 3)])
 def test_the_density_of_student_frequencies(k, d):
