@@ -952,6 +952,20 @@ def test_a_flat_maximum_is_left_in_peace():
     assert abs(preimage(f, 0.0)[0]) > 0.1
 
 
+@pytest.mark.parametrize("half, weights", [
+    ([0.2, 0.8, 1.9], [-0.5, 0.8, -0.5]),
+    ([2.5, 1.6, 2.9, 0.7], [-0.6, 0.5, -0.8, -0.1]),
+])
+def test_a_step_out_of_a_hollow_does_not_leap_over_the_hills(half, weights):
+    """alg-preimage, step 5: from the hollow at the centre of symmetry, where a step of σ would
+    go below it, and from there to infinity."""
+    points = np.concatenate([half, -np.array(half)])
+    f = RKHSFunction(Gaussian(1.0), points, weights * 2)
+    end = preimage(f, 0.0)
+    assert f(end)[0] > f([0.0])[0] > 0 and abs(end[0]) < 3
+    assert np.allclose(preimage(f, 1.01 * end), end, atol=1e-4)
+
+
 def test_a_maximum_that_is_flat_up_to_rounding_is_left_in_peace():
     """alg-preimage, step 5: two bumps at the distance 2σ (1 + 1e-8) have a hollow of curvature
     1e-8 between them, but no step out of it rises by more than rounding errors."""

@@ -616,6 +616,25 @@ def test_a_contradiction_of_one_part_in_a_billion_is_found():
         riesz_representer(ones, [3.0, 2.0])
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_contradiction_has_no_unit(unit):
+    """thm-riesz-gram, 1: values at equal elements differ or agree in any unit, up to rounding."""
+    ones = np.ones((2, 2))
+    with pytest.raises(ValueError, match="at elements 0 and 1 they are"):
+        riesz_representer(ones, unit * np.array([3.0, 2.0]))
+    assert gram_solve(ones, unit * np.array([3.0, 2.0])).twins == (0, 1, 0)
+    near = gram_solve(ones, unit * np.array([3.0, 3.0 * (1 + 4 * EPS)]))
+    assert near.twins is None and np.allclose(near.coefficients, 1.5 * unit)
+
+
+@pytest.mark.parametrize(("near", "rank"), [(38, 1), (42, 2)])
+def test_what_counts_as_zero_by_default(near, rank):
+    """prop-hidden: 10 n ε beside the largest eigenvalue, which is 40 ε for two elements whose
+    inner product is 1 - near ε, with the eigenvalue near ε."""
+    c = 1 - near * EPS
+    assert gram_solve([[1.0, c], [c, 1.0]], [1.0, 1.0]).rank == rank
+
+
 def test_elements_that_are_zero_get_the_coefficient_zero():
     """thm-riesz-gram, 2: also where the whole space is zero."""
     G = np.diag([4.0, 0.0, 1.0])
