@@ -271,6 +271,15 @@ def test_the_variance_that_is_named_is_the_one_in_doubt():
         gp_posterior(Linear(), [[1.0, 0.0]], [1.0], 3e-16, [[10.0, 5.0], [1.0, 0.0]])
 
 
+@pytest.mark.parametrize("shape", [(4, 4), (6, 6), (5, 6), (6, 5), (1, 5)])
+def test_a_derivative_has_the_shape_of_the_gram_matrix(shape):
+    """thm-gp-evidence: tr((K + σ²I)⁻¹ D) for an n × n matrix D, no smaller and no larger one."""
+    x = np.arange(5.0)
+    with pytest.raises(ValueError, match=r"^derivatives must be symmetric \(5, 5\) arrays"):
+        log_marginal_likelihood(Gaussian(1.0), x, x, 0.1, derivatives=[np.ones(shape)],
+                                return_gradient=True)
+
+
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_a_derivative_is_symmetric_to_eight_digits(size):
     """thm-gp-evidence: relative to its largest entry; then tr(...)/2 is the gradient, for which

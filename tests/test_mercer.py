@@ -382,6 +382,17 @@ class Indefinite(Kernel):
         return 1 - 3 * as_points(X)[:, 0] ** 2
 
 
+@pytest.mark.parametrize("end", [1.0, -1.0])
+def test_the_sign_is_that_of_the_last_large_entry(end):
+    """prop-nystrom: eigenvectors have a sign each, and small values at the end do not choose it;
+    here for u(s) u(t) with one eigenfunction, large at zero and with another sign at one."""
+    x, w = leggauss(40)
+    x, w = (x + 1) / 2, w / 2
+    system = eigensystem(FeatureKernel(lambda s: {"u": end * (1 - 1.2 * s**2)}), x, w)
+    f = system.functions([0.0, 1.0])[:, 0]
+    assert len(system.eigenvalues) == 1 and f[0] > 0 > f[1]
+
+
 @pytest.mark.parametrize("n", [400, 1001, 4001], ids=["all", "Lanczos", "tiles"])
 def test_every_solver_reports_a_negative_eigenvalue(n):
     """:prf:ref:`thm-four-conditions`: all eigenvectors, Lanczos, tiles. Without the term that
