@@ -1039,6 +1039,15 @@ def test_features_do_not_see_through_a_view(k):
     assert np.array_equal(rows.points[0], np.arange(4.0))
 
 
+def test_one_pair_is_enough_unless_more_are_asked_for():
+    """def-synthesis: two maps of the same number of points, by default at least one."""
+    k = Gaussian(1.0)
+    assert [len(F) for F in paired(k, k, [0.0], [1.0])] == [1, 1]
+    assert [len(F) for F in paired(k, k, [0.0, 1.0], [1.0, 2.0], 2)] == [2, 2]
+    with pytest.raises(ValueError, match="at least 2"):
+        paired(k, k, [0.0], [1.0], 2)
+
+
 def test_numbers_are_finite_whatever_the_kernel():
     """def-synthesis: also for a kernel that asks for equality only."""
     for wrong in (np.nan, np.inf):
