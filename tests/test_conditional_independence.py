@@ -796,6 +796,25 @@ def test_when_hardly_any_two_values_are_alike(share, alike):
     assert ("alike" in found.undecided) == alike
 
 
+@pytest.mark.parametrize(("d", "freedom"), [(10, 29), (22, 20), (35, 20)])
+def test_default_lam_for_a_linear_kernel_in_many_dimensions(d, freedom):
+    """lem-ci-freedom: d coordinates of z take d of n - 1 = 39 degrees of freedom as λ vanishes,
+    and the default gives back what is missing to one half of n."""
+    rng, k = np.random.default_rng(0), Gaussian(1.0)
+    x, y, Z = rng.normal(size=40), rng.normal(size=40), rng.normal(size=(40, d))
+    found = conditional_independence_test(k, k, Linear(), x, y, Z)
+    assert np.isclose(found.freedom, freedom, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("width", "left"), [(1.5e7, False), (5e6, True)])
+def test_features_that_vary_by_rounding_only_are_no_evidence(width, left):
+    """prop-rounded-gram: the variance of the features is 1/width² beside their square, one."""
+    rng, k = np.random.default_rng(0), Gaussian(1.0)
+    x, y, z = rng.normal(size=(3, 30))
+    found = conditional_independence_test(Gaussian(width), k, Linear(), x / x.std(), y, z)
+    assert ("nothing is left" not in found.undecided) == left
+
+
 def test_a_negative_diagonal_is_refused():
     """thm-conditional-gram: k(x, x) is a squared norm, and rounding is eight digits below."""
     good = np.diag([1.0, 2.0, 3.0])
