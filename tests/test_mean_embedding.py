@@ -541,6 +541,19 @@ def test_points_are_looked_at_once():
     assert embedding_error(k, Phi) == embedding_error(Gaussian(1.0), X)
 
 
+@pytest.mark.parametrize(("digits", "good"), [(10, True), (4, False)])
+def test_a_kernel_may_be_computed_to_eight_digits(digits, good):
+    """prop-rounded-gram: a wide Gaussian kernel, rounded, has an eigenvalue below zero by as much
+    as an entry was changed; ten digits pass for rounding, four do not."""
+    k, X = FunctionKernel(lambda s, t: round(np.exp(-(s - t) ** 2 / 50), digits)), np.arange(9.0)
+    assert np.linalg.eigvalsh(k(X / 2))[0] < -(10.0 ** -(digits + 1))
+    if good:
+        assert not is_characteristic(k, X / 2)
+    else:
+        with pytest.raises(ValueError, match="^kernel must be positive definite"):
+            is_characteristic(k, X / 2)
+
+
 def test_squared_norms_are_clipped_to_eight_digits():
     """prop-rounded-gram: less than -1e-8 of the terms is no rounding error."""
     assert np.array_equal(squared_norm([3.0, -0.9e-8], 1.0), [3.0, 0.0])
