@@ -23,6 +23,7 @@ from rkhs_lit import (
     Delta,
     Exponential,
     FeatureKernel,
+    Features,
     FunctionKernel,
     Gaussian,
     Kernel,
@@ -519,6 +520,18 @@ def test_tiles_share_their_factors_without_losing_digits(kernel, offset, d):
     assert (K.diagonal() == 1).all()
     assert np.allclose(K, rows, rtol=1e-10, atol=1e-12)
     assert np.allclose(kernel(X, X[:450]), rows[:, :450], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("far", [0.0, 3.0, 1e3])
+@pytest.mark.parametrize("sigma", [0.5, 2.0])
+def test_entries_for_sums_are_those_of_the_matrix(sigma, far):
+    """thm-gaussian, prop-tiles: what a sum over tiles adds up, near the mean of the points as
+    powers of two, and where that would cost digits as the matrix itself."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    X[20:] += far
+    Phi, i, j = Features(Gaussian(sigma), X), slice(0, 10), slice(5, 30)
+    # A product of factors has errors of 1e-16 of its terms, here below 64.
+    assert np.allclose(Phi.summands()(i, j), Phi.gram()[i, j], rtol=1e-13, atol=0)
 
 
 # -- more kernels ---------------------------------------------------------
