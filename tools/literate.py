@@ -415,6 +415,17 @@ class Concordance(SphinxDirective):
         return test_link(self.env.app, self.env.docname, file, name)
 
 
+# A dozen scripts begin when the page has been read. Each does so in a task of its own:
+# one task for all would freeze the page for longer than anything else. With a hash in
+# the address all must be folded before the browser looks for the place.
+APART = """\
+if (!location.hash) document.addEventListener = function (type, run, options) {
+  const apart = type === "DOMContentLoaded" && typeof run === "function";
+  const later = (event) => setTimeout(() => run.call(this, event));
+  return Document.prototype.addEventListener.call(this, type, apart ? later : run, options);
+}"""
+
+
 def setup(app):
     app.connect("config-inited", add_launch_buttons)
     app.connect("doctree-read", caption_exported_cells)
@@ -438,6 +449,7 @@ def setup(app):
     # Before the page is laid out; page.js does the rest.
     lazy = 'document.documentElement.classList.add("scripts", ...(location.hash ? [] : ["lazy"]))'
     app.add_js_file(None, body=lazy)
+    app.add_js_file(None, body=APART, priority=100)
     app.add_node(statements)
     app.add_directive("concordance", Concordance)
     app.add_directive("statements", Statements)

@@ -66,9 +66,9 @@ const unroll = () => {
 addEventListener("hashchange", unroll);
 addEventListener("beforeprint", unroll);
 document.addEventListener("click", (event) => event.target.closest("a[href*='#']") && unroll(), true);
-// Some thousand elements at a time: all in one frame would freeze the page.
+// Some hundred elements at a time: all in one frame would freeze the page.
 const step = () => {
-  for (let size = 0; parts.length && size < 1000;) {
+  for (let size = 0; parts.length && size < 500;) {
     const part = parts.shift();
     part.style.contentVisibility = "visible";
     size += part.getElementsByTagName("*").length;
